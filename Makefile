@@ -1,0 +1,54 @@
+# The course's two commands are `make lab` and `make test`; `make help` lists all.
+
+# The first Python that is new enough; name another one with PYTHON=...
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 15))' 2>/dev/null \
+	&& echo $$python && exit; done; echo python3)
+# Options of the command behind a target, as in `make lab ARGS=--no-browser`
+ARGS ?=
+# Where to take torch from, instead of pip's usual place: README.md, "Smaller on Linux"
+export TORCH_INDEX ?=
+
+TEST_PYTHON := .venv-test/bin/python
+NOTEBOOKS = $(wildcard notebooks/*.ipynb exercises/solutions/*.ipynb)
+PYTEST = PATH="$(CURDIR)/.venv-test/bin:$$PATH" $(TEST_PYTHON) -m pytest \
+	--nbval --nbval-cell-timeout=120 tests $(NOTEBOOKS)
+
+.PHONY: help lab test test-all lint lock clean environment test-environment
+
+help:
+	@echo "make lab        open JupyterLab on lesson 0, in your own copy of the course: my_course/"
+	@echo "make test       run the tests (a few minutes)"
+	@echo "make test-all   run all tests, also the long ones"
+	@echo "make lint       check the style of code and notebooks"
+	@echo "make lock       write requirements.lock anew from pyproject.toml (ARGS=--upgrade: newest versions)"
+	@echo "make clean      remove the virtual environments and caches; my_course/ stays"
+
+lab: environment
+	@.venv/bin/course lab $(ARGS)
+
+test: test-environment
+	@$(PYTEST) -m "not long" $(ARGS)
+
+test-all: test-environment
+	@$(PYTEST) $(ARGS)
+
+lint: test-environment
+	@$(TEST_PYTHON) -m ruff check .
+	@$(TEST_PYTHON) tools/clean_notebooks.py --check $(NOTEBOOKS)
+
+# Universal: one file for Linux, macOS and Windows and for each Python that the course supports.
+lock: test-environment
+	@$(TEST_PYTHON) -m uv pip compile --quiet --universal --all-extras --python-version 3.11 \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+		--output-file requirements.lock pyproject.toml $(ARGS)
+
+clean:
+	rm -rf .venv .venv-test .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+environment:
+	@$(PYTHON) tools/environment.py .venv
+
+test-environment:
+	@$(PYTHON) tools/environment.py .venv-test test classroom dev
