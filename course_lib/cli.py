@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from course_lib import __version__
 
-# Each module has add_arguments(parser) and main(arguments), which returns the exit status: 0 only if all is well.
+# Each module has add_arguments(parser) and main(arguments), which returns the exit status: 0 if all is well.
 COMMANDS = {
     "lab": ("course_lib.working_copy", "open JupyterLab on lesson 0, in your own copy of the course"),
-    "doctor": ("course_lib.doctor", "say what this machine has for the course, and what to do where it has not"),
+    "doctor": ("course_lib.doctor", "say whether the course can run on this machine, and what to do"),
     "check": ("course_lib.classroom.check", "check the exercises in notebooks"),
     "solution": ("course_lib.classroom.solution", "show the solution of an exercise"),
     "run": ("course_lib.notebook_run", "run a notebook's cells on the ranks of torchrun"),

@@ -24,9 +24,9 @@ OLDEST, TOO_NEW = (3, 11), (3, 15)  # requires-python in pyproject.toml; a test 
 def main():
     if not OLDEST <= sys.version_info[:2] < TOO_NEW:
         return (
-            "The course needs Python 3.11 to 3.14, and {} is {}.{}.\n"
+            f"The course needs Python 3.11 to 3.14, and {sys.executable} is {python_version()}.\n"
             "Install one of these, then name it: make lab PYTHON=python3.12"
-        ).format(sys.executable, *sys.version_info[:2])
+        )
     folder, extras = os.path.abspath(sys.argv[1]), sys.argv[2:]
     wanted = description(folder, extras)
     if read(stamp(folder)) == wanted and python_works(folder):
@@ -36,7 +36,7 @@ def main():
     except KeyboardInterrupt:
         return "\nInterrupted. The same command starts the installation again."
     except subprocess.CalledProcessError as error:
-        return "Not installed: `{}` failed, see above.\nThe same command tries again.".format(" ".join(error.cmd))
+        return f"Not installed: `{' '.join(error.cmd)}` failed, see above.\nThe same command tries again."
     with open(stamp(folder), "w") as file:
         file.write(wanted)
     return 0
@@ -55,8 +55,11 @@ def read(path):
 
 def description(folder, extras):
     """What an environment must match: its place, its Python, its extras, and what it was made from."""
-    version = "{}.{}".format(*sys.version_info[:2])
-    return "\n".join([folder, version, " ".join(sorted(extras)), digest_of_sources(), ""])
+    return "\n".join([folder, python_version(), " ".join(sorted(extras)), digest_of_sources(), ""])
+
+
+def python_version():
+    return f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def digest_of_sources():
@@ -82,14 +85,14 @@ def python_works(folder):
 
 
 def install(folder, extras):
-    print("Installing the course into {} (once)".format(os.path.relpath(folder)))
+    print(f"Installing the course into {os.path.relpath(folder)} (once)", flush=True)
     make(folder)
     pip = [python_of(folder), "-m", "pip", "--disable-pip-version-check", "install", "--constraint", LOCK]
     if not sys.stdout.isatty():
         pip.append("--quiet")
     if os.environ.get("TORCH_INDEX"):
         subprocess.check_call(pip + ["--no-deps", "--index-url", os.environ["TORCH_INDEX"], "torch"])
-    course = ROOT + ("[{}]".format(",".join(extras)) if extras else "")
+    course = f"{ROOT}[{','.join(extras)}]" if extras else ROOT
     subprocess.check_call(pip + ["--editable", course])
 
 
@@ -99,12 +102,12 @@ def make(folder):
         if os.path.exists(stamp(folder)):
             os.remove(stamp(folder))
         if os.listdir(folder) and not os.path.exists(os.path.join(folder, "pyvenv.cfg")):
-            sys.exit("{} exists and is no virtual environment: move it away.".format(folder))
+            sys.exit(f"{folder} exists and is no virtual environment: move it away.")
         shutil.rmtree(folder)
     try:
         subprocess.check_call([sys.executable, "-m", "venv", folder])
     except subprocess.CalledProcessError:
-        print("On Debian and Ubuntu, venv is a package of its own: sudo apt install python3-venv", file=sys.stderr)
+        print("On Debian and Ubuntu, venv is a package of its own: sudo apt install python3-venv")
         raise
 
 
