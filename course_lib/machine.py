@@ -19,8 +19,7 @@ def usable_cores(cgroup: Path = CGROUP) -> int:
     The smaller of the affinity mask (``taskset``, Slurm) and the cgroup's CPU quota (containers, hubs),
     the quota rounded up to whole cores.
     """
-    quota = _cgroup_cpu_quota(cgroup)
-    return max(1, min(_cores_in_affinity_mask(), math.ceil(quota)))
+    return max(1, math.ceil(min(_cores_in_affinity_mask(), _cgroup_cpu_quota(cgroup))))
 
 
 def memory_limit(cgroup: Path = CGROUP) -> int | None:

@@ -1,0 +1,94 @@
+"""What a function can ask and say while it runs as a rank: its device, a live line, a progress bar."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import tqdm
+
+from course_lib.ranks import torchrun
+
+if TYPE_CHECKING:
+    import torch
+
+    from course_lib.ranks.logbook import Logbook
+
+T = TypeVar("T")
+_SECONDS_BETWEEN_TICKS = 0.1
+
+
+@dataclass(frozen=True)
+class _Current:
+    rank: int
+    ranks: int
+    device: str
+    live: Path
+    book: Logbook
+
+
+_current: _Current | None = None
+
+
+def enter(rank: int, ranks: int, device: str, live: Path, book: Logbook) -> None:
+    """Make this process a rank."""
+    global _current
+    _current = _Current(rank, ranks, device, live, book)
+
+
+def rank() -> int | None:
+    """The rank that this process is, None in the notebook."""
+    return None if _current is None else _current.rank
+
+
+def device() -> torch.device:
+    """The device that this rank computes on: ``cpu``, or the GPU that it has for itself.
+
+    Raises RuntimeError outside a rank.
+    """
+    import torch
+
+    if _current is not None:
+        return torch.device("cuda", _current.rank) if _current.device == "cuda" else torch.device("cpu")
+    if torchrun.is_here():
+        return torchrun.device()
+    raise RuntimeError("ranks.device() is for functions that ranks.run calls; this process is not a rank")
+
+
+def log(text: object) -> None:
+    """Show a line, labelled with the rank, at once; what is printed is shown when the run has ended."""
+    if _current is None:
+        print(f"[rank {torchrun.rank()}] {text}" if torchrun.is_here() else text, flush=True)
+        return
+    _tell({"line": str(text)})
+    _current.book.advance()
+
+
+def progress(iterable: Iterable[T], total: int | None = None, description: str = "") -> Iterator[T]:
+    """Go through ``iterable`` with one progress bar in the notebook, drawn for rank 0.
+
+    Every step counts as progress, so a long computation without communication is not taken for a hang.
+    """
+    if _current is None:
+        is_first = not torchrun.is_here() or torchrun.rank() == 0
+        yield from tqdm.tqdm(iterable, total=total, desc=description, disable=not is_first)
+        return
+    total = len(iterable) if total is None and hasattr(iterable, "__len__") else total
+    done, told = 0, 0.0
+    for done, item in enumerate(iterable, start=1):
+        yield item
+        _current.book.advance()
+        if _current.rank == 0 and time.monotonic() - told > _SECONDS_BETWEEN_TICKS:
+            told = time.monotonic()
+            _tell({"done": done, "total": total, "description": description})
+    if _current.rank == 0:
+        _tell({"done": done, "total": total or done, "description": description})
+
+
+def _tell(event: dict) -> None:
+    with _current.live.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(event) + "\n")

@@ -1,0 +1,153 @@
+"""What is wrong with ranks that wait: told from their logbooks.
+
+A waiting rank needs others to act.  Following who needs whom leads to the cause: a rank that returned, a rank
+that still computes, or a circle of ranks that all wait.  Pure functions over what the logbooks hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from course_lib.ranks.logbook import WAITING, Operation
+
+
+@dataclass(frozen=True)
+class RankView:
+    """One rank as its logbook shows it: ``status`` as in RankState, and its operations, oldest first."""
+
+    rank: int
+    status: str
+    operations: list[Operation]
+
+    @property
+    def waits_in(self) -> Operation | None:
+        """The operation that it waits for, the newest if there are several."""
+        waiting = [operation for operation in self.operations if operation.stage == WAITING]
+        return waiting[-1] if waiting and self.status == "waiting" else None
+
+    def has_posted(self, operation: Operation) -> bool:
+        """Whether this rank has posted the counterpart of another rank's operation."""
+        return any(
+            own.channel == operation.channel and own.number == operation.number for own in self.operations
+        )
+
+
+def explain(views: list[RankView]) -> str:
+    """One or two sentences that say why these ranks do not go on; "" where the logbooks can't tell."""
+    by_rank = {view.rank: view for view in views}
+    needs = {view.rank: _needs(view, by_rank) for view in views if view.waits_in}
+    for find in (_gone, _other_tag, _circle, _computing):
+        sentence = find(needs, by_rank)
+        if sentence:
+            return sentence
+    if not needs and any(view.status == "running" for view in views):
+        return (
+            "No rank waits for another one: they compute, or wait for something else. If this is meant to take "
+            "so long, raise timeout=, or use ranks.progress or ranks.log, which count as progress."
+        )
+    return ""
+
+
+def _needs(view: RankView, by_rank: dict[int, RankView]) -> list[int]:
+    """The ranks that must act before this one can go on."""
+    operation = view.waits_in
+    if operation.kind == "recv" and not operation.peers:
+        return [rank for rank in by_rank if rank != view.rank]
+    return [rank for rank in operation.peers if rank in by_rank and not by_rank[rank].has_posted(operation)]
+
+
+def _gone(needs: dict[int, list[int]], by_rank: dict[int, RankView]) -> str:
+    for rank, needed in needs.items():
+        gone = [other for other in needed if by_rank[other].status == "returned"]
+        if gone and (by_rank[rank].waits_in.peers or gone == needed):
+            return _about_gone(rank, gone, by_rank)
+    return ""
+
+
+def _about_gone(rank: int, gone: list[int], by_rank: dict[int, RankView]) -> str:
+    operation = by_rank[rank].waits_in
+    if operation.kind == "send":
+        return f"Rank {rank} sends to {names(gone)}, which has returned without receiving it."
+    if operation.kind == "recv":
+        have = "has" if len(gone) == 1 else "have"
+        return f"Rank {rank} waits for a message from {names(gone)}, which {have} returned without sending it."
+    waiting = [r for r, view in by_rank.items() if view.waits_in and view.waits_in.kind == operation.kind]
+    return (
+        f"{names(gone, capital=True)} returned without calling {operation.kind}, in which {names(waiting)} "
+        f"{'waits' if len(waiting) == 1 else 'wait'}. Every rank must call every collective."
+    )
+
+
+def _other_tag(needs: dict[int, list[int]], by_rank: dict[int, RankView]) -> str:
+    for rank in needs:
+        operation = by_rank[rank].waits_in
+        if operation.kind != "recv" or len(operation.peers) != 1:
+            continue
+        sender = by_rank[operation.peers[0]]
+        stem, _, tag = operation.channel.partition(" tag ")
+        for sent in sender.operations:
+            sent_stem, _, sent_tag = sent.channel.partition(" tag ")
+            other_tag = sent.kind == "send" and sent_stem == stem and sent_tag != tag
+            if other_tag and not by_rank[rank].has_posted(sent):
+                return (
+                    f"Rank {rank} waits for a message with tag {tag} from rank {sender.rank}, "
+                    f"which sent one with tag {sent_tag}."
+                )
+    return ""
+
+
+def _circle(needs: dict[int, list[int]], by_rank: dict[int, RankView]) -> str:
+    circle = _find_circle(needs)
+    if not circle:
+        return ""
+    kinds = {by_rank[rank].waits_in.kind for rank in circle}
+    if kinds == {"recv"}:
+        return (
+            f"{names(circle, capital=True)} wait to receive from each other, so none of them gets to its send. "
+            "Post the receive first with irecv and wait for it after the send, or let one rank send first."
+        )
+    if kinds == {"send"}:
+        return (
+            f"{names(circle, capital=True)} wait until their message is received, so none of them gets to its "
+            "receive. Post the receive first with irecv, or let one rank receive first."
+        )
+    steps = [f"rank {rank} in {by_rank[rank].waits_in.kind} for rank {other}"
+             for rank, other in zip(circle, [*circle[1:], circle[0]], strict=True)]  # fmt: skip
+    return f"The ranks wait for each other in a circle: {', '.join(steps)}. They must meet in the same order."
+
+
+def _find_circle(needs: dict[int, list[int]]) -> list[int]:
+    """Ranks that each need the next, the last one the first; [] if there are none.  Begins with the lowest."""
+    for start in sorted(needs):
+        path = _path_back(start, start, needs, visited=set())
+        if path:
+            lowest = path.index(min(path))
+            return path[lowest:] + path[:lowest]
+    return []
+
+
+def _path_back(rank: int, start: int, needs: dict[int, list[int]], visited: set[int]) -> list[int]:
+    for other in sorted(needs.get(rank, [])):
+        if other == start:
+            return [rank]
+        if other not in visited:
+            visited.add(other)
+            path = _path_back(other, start, needs, visited)
+            if path:
+                return [rank, *path]
+    return []
+
+
+def _computing(needs: dict[int, list[int]], by_rank: dict[int, RankView]) -> str:
+    busy = sorted({other for needed in needs.values() for other in needed if by_rank[other].status == "running"})
+    if not busy:
+        return ""
+    waiting = names(sorted(needs))
+    return f"{names(busy, capital=True)} did not get to what {waiting} {'waits' if len(needs) == 1 else 'wait'} for."
+
+
+def names(ranks: list[int], capital: bool = False) -> str:
+    """``rank 1``, ``ranks 0 and 2``, ``ranks 0, 1 and 2``."""
+    *first, last = (str(rank) for rank in ranks)
+    text = f"rank {last}" if not first else f"ranks {', '.join(first)} and {last}"
+    return text.capitalize() if capital else text

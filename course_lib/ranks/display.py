@@ -1,0 +1,98 @@
+"""What a notebook shows of its ranks: what they printed, live lines, one progress bar."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import tqdm
+
+# A browser can't take what a loop in a rank can print; scripts get all of it.
+_CHARACTERS_SHOWN_IN_NOTEBOOK = 20_000
+
+
+class Live:
+    """Follows the ranks' live files and shows what is new in them."""
+
+    def __init__(self, paths: list[Path]):
+        self._paths = paths
+        self._read = [0] * len(paths)
+        self._bar: Any = None
+
+    def show_new(self) -> None:
+        for rank, path in enumerate(self._paths):
+            for event in self._new_events(rank, path):
+                self._show(rank, event)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def _new_events(self, rank: int, path: Path) -> Iterator[dict]:
+        if not path.exists():
+            return
+        with path.open("rb") as file:
+            file.seek(self._read[rank])
+            *lines, unfinished = file.read().split(b"\n")
+        self._read[rank] += sum(len(line) + 1 for line in lines)
+        yield from map(json.loads, lines)
+
+    def _show(self, rank: int, event: dict) -> None:
+        if "line" in event:
+            _print(f"[rank {rank}] {event['line']}\n")
+            return
+        if self._bar is None:
+            self._bar = _progress_bar(event["total"], event["description"])
+        self._bar.update(event["done"] - self._bar.n)
+
+
+def show_output(paths: list[Path]) -> None:
+    """Print what the ranks printed, rank by rank, each line labelled."""
+    limit = _CHARACTERS_SHOWN_IN_NOTEBOOK if in_notebook() else None
+    for rank, path in enumerate(paths):
+        if path.exists():
+            for text in labelled(rank, path, limit):
+                _print(text)
+
+
+def labelled(rank: int, path: Path, limit: int | None = None) -> Iterator[str]:
+    """The file's lines with their label; the middle is left out beyond ``limit`` characters."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        if limit is None or size <= limit:
+            yield from _label(rank, file)
+            return
+        yield from _label(rank, file.read(limit // 2).splitlines())
+        yield f"[rank {rank}] … {size - limit:,} characters are left out; ranks.output({rank}) has them all …\n"
+        file.seek(size - limit // 2)
+        yield from _label(rank, file.read().splitlines())
+
+
+def in_notebook() -> bool:
+    """Whether output goes to a Jupyter front end."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return shell is not None and shell.has_trait("kernel")
+
+
+def _label(rank: int, lines) -> Iterator[str]:
+    for line in lines:
+        # What a progress bar overwrote on its line is not worth showing.
+        text = line.decode("utf-8", errors="replace").rstrip("\r\n").rpartition("\r")[2]
+        yield f"[rank {rank}] {text}\n"
+
+
+def _progress_bar(total: int | None, description: str) -> Any:
+    if in_notebook():
+        import tqdm.notebook
+
+        return tqdm.notebook.tqdm(total=total, desc=description)
+    return tqdm.tqdm(total=total, desc=description, file=sys.stdout, disable=not sys.stdout.isatty())
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

@@ -1,0 +1,259 @@
+"""Starting ranks fast: a server process that has torch imported, and forks itself for each rank.
+
+Importing torch takes seconds, forking takes milliseconds.  The server is a child of the notebook's kernel
+and the parent of all ranks.  It has one thread and never touches a GPU, since neither survives a fork.
+
+Nothing outlives the kernel: the server ends when the kernel's end of their socket closes or the kernel is
+no longer its parent, and takes all ranks with it.  It also adopts what ranks leave behind (Linux's child
+subreaper), so grandchildren that detached themselves are ended, too.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import NoReturn
+
+from course_lib.ranks.errors import RanksError
+from course_lib.ranks.run_files import RunFiles
+
+_SECONDS_TO_START = 120  # importing torch from a cold network disk
+_SECONDS_TO_ANSWER = 15
+_SECONDS_BETWEEN_LOOKS_BUSY, _SECONDS_BETWEEN_LOOKS_IDLE = 0.005, 0.5
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+
+
+def is_available() -> bool:
+    """Linux only: forking a process with torch in it is not safe on macOS, and Windows can't fork."""
+    return sys.platform == "linux"
+
+
+class ForkServer:
+    """The kernel's side."""
+
+    def __init__(self):
+        ours, theirs = socket.socketpair()
+        ours.settimeout(_SECONDS_TO_ANSWER)
+        start = "import sys, json; sys.path[:] = json.loads(sys.argv[1])\n"
+        start += "from course_lib.ranks.fork_server import serve; serve(int(sys.argv[2]), int(sys.argv[3]))"
+        self._owner = os.getpid()
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", start, json.dumps(sys.path), str(theirs.fileno()), str(os.getpid())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            # gloo writes lines with times and ports about closed connections; reports say it better.
+            env={**os.environ, "TORCH_CPP_LOG_LEVEL": "FATAL"},
+            start_new_session=True,  # what interrupts or ends the kernel's group must not reach the ranks
+        )
+        theirs.close()
+        self._socket = ours
+        self._lines = ours.makefile("r", encoding="utf-8")
+        self._lock = threading.Lock()
+        ours.settimeout(_SECONDS_TO_START)
+        self.folder = Path(self._receive()["folder"])
+        ours.settimeout(_SECONDS_TO_ANSWER)
+        atexit.register(self.close)
+
+    @property
+    def is_usable(self) -> bool:
+        """Not after the server died, nor in a forked copy of the kernel."""
+        return self._owner == os.getpid() and self._process.poll() is None
+
+    def start(self, folder: Path, ranks: int) -> None:
+        """Start ranks that find all they need in the folder."""
+        self._ask({"start": str(folder), "ranks": ranks})
+
+    def dump_stacks(self, folder: Path) -> None:
+        """Have each rank of that folder write its stack to its file, also while it is busy in C++."""
+        self._ask({"stacks": str(folder)})
+
+    def end(self, folder: Path) -> None:
+        """End the ranks of that folder and all that they started; returns when they are gone."""
+        self._ask({"end": str(folder)})
+
+    def close(self) -> None:
+        """End the server, with all ranks and files."""
+        if self._owner != os.getpid():
+            return
+        atexit.unregister(self.close)
+        self._socket.close()
+        self._lines.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_SECONDS_TO_ANSWER)
+            return
+        self._process.kill()
+        self._process.wait()
+
+    def _ask(self, request: dict) -> None:
+        with self._lock:
+            try:
+                self._socket.sendall(json.dumps(request).encode() + b"\n")
+                self._receive()
+            except OSError:
+                self.close()
+                raise RanksError("The process that starts ranks does not answer. Run the cell again.") from None
+
+    def _receive(self) -> dict:
+        line = self._lines.readline()
+        answer = json.loads(line) if line else {"error": "it ended"}
+        if "error" in answer:
+            raise RanksError(f"The process that starts ranks failed: {answer['error']}")
+        return answer
+
+
+def serve(descriptor: int, kernel: int) -> NoReturn:
+    """The server's whole life."""
+    channel = socket.socket(fileno=descriptor)
+    try:
+        server = _Server(channel, kernel)
+    except Exception as error:
+        channel.sendall(json.dumps({"error": f"{type(error).__name__}: {error}"}).encode() + b"\n")
+        sys.exit(1)
+    server.run()
+    sys.exit(0)
+
+
+class _Server:
+    def __init__(self, channel: socket.socket, kernel: int):
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        # Imported before any fork; if this fails the kernel is told, since ranks would be slow in silence.
+        from course_lib.ranks import rank_process
+
+        self._main = rank_process.main
+        self._channel, self._kernel = channel, kernel
+        self._ranks: dict[int, tuple[str, int]] = {}  # pid -> folder, rank
+        self._folder = tempfile.mkdtemp(prefix="course-ranks-")
+        gc.freeze()  # so that collecting garbage in a rank does not copy the server's memory
+        self._answer({"folder": self._folder})
+
+    def run(self) -> None:
+        try:
+            buffer = b""
+            while os.getppid() == self._kernel:
+                self._reap()
+                wait = _SECONDS_BETWEEN_LOOKS_BUSY if self._ranks else _SECONDS_BETWEEN_LOOKS_IDLE
+                if not select.select([self._channel], [], [], wait)[0]:
+                    continue
+                received = self._channel.recv(65536)
+                if not received:
+                    break
+                *lines, buffer = (buffer + received).split(b"\n")
+                for line in lines:
+                    self._do(json.loads(line))
+        finally:
+            self._end(set(self._ranks))
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _do(self, request: dict) -> None:
+        if "start" in request:
+            for rank in range(request["ranks"]):
+                self._ranks[self._fork(request["start"], rank)] = (request["start"], rank)
+        elif "stacks" in request:
+            for pid in self._ranks_of(request["stacks"]):
+                _kill(pid, signal.SIGUSR1)
+        else:
+            self._end(self._ranks_of(request["end"]))
+        self._answer({})
+
+    def _ranks_of(self, folder: str) -> set[int]:
+        return {pid for pid, (its_folder, _) in self._ranks.items() if its_folder == folder}
+
+    def _answer(self, answer: dict) -> None:
+        self._channel.sendall(json.dumps(answer).encode() + b"\n")
+
+    def _fork(self, folder: str, rank: int) -> int:
+        pid = os.fork()
+        if pid:
+            return pid
+        try:
+            self._become_rank(Path(folder), rank)
+        finally:
+            os._exit(1)
+
+    def _become_rank(self, folder: Path, rank: int) -> None:
+        os.setsid()
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        self._channel.close()
+        atexit._clear()
+        output = os.open(RunFiles(folder).output(rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.close(output)
+        self._main(folder, rank)
+
+    def _reap(self) -> None:
+        """Note how ranks ended; forget others' ends."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self._note_end(pid, status)
+
+    def _note_end(self, pid: int, status: int) -> None:
+        folder, rank = self._ranks.pop(pid, (None, None))
+        if folder is not None:
+            path = RunFiles(Path(folder)).exit_status(rank)
+            with contextlib.suppress(OSError):  # the kernel removed the folder
+                path.write_text(str(os.waitstatus_to_exitcode(status)))
+
+    def _end(self, pids: set[int]) -> None:
+        for pid in pids:
+            _kill(-pid)  # its session's process group, with what it started
+            _kill(pid)
+        until = time.monotonic() + _SECONDS_TO_ANSWER / 2
+        while pids & set(self._ranks) and time.monotonic() < until:
+            self._reap()
+            time.sleep(0.001)
+        if not self._ranks:
+            self._end_adopted(until)
+
+    def _end_adopted(self, until: float) -> None:
+        """End what ranks left behind; each may leave children of its own."""
+        while time.monotonic() < until:
+            adopted = _children_of(os.getpid())
+            if not adopted:
+                return
+            for pid in adopted:
+                _kill(pid)
+            self._reap()
+            time.sleep(0.001)
+
+
+def _children_of(parent: int) -> list[int]:
+    children = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError, IndexError):
+                # "pid (name) state parent …"; the name may hold blanks and brackets.
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(fields[1]) == parent:
+                    children.append(int(entry.name))
+    return children
+
+
+def _kill(pid: int, sign: signal.Signals = signal.SIGKILL) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, sign)
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)

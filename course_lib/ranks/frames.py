@@ -1,0 +1,96 @@
+"""Which lines are the learner's, and how they are named in reports.
+
+Reports name a line by its number and its text.  Cell numbers and the temporary file names of cells differ
+from run to run, so they are left out; files are named without their folder.
+"""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import os
+import sys
+import sysconfig
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, TracebackType
+
+_LONGEST_TEXT = 80  # characters of a line that are shown
+_LIBRARY_FOLDERS = tuple(
+    {
+        os.path.realpath(folder) + os.sep
+        for folder in (
+            *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+            Path(__file__).parent.parent,
+        )
+    }
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a traceback."""
+
+    file: str
+    number: int
+    function: str
+    text: str
+
+    def __str__(self) -> str:
+        text = self.text if len(self.text) <= _LONGEST_TEXT else f"{self.text[:_LONGEST_TEXT]}…"
+        return ": ".join(filter(None, (_named(self.file, self.number), text)))
+
+
+@functools.lru_cache(maxsize=4096)
+def is_library(file: str) -> bool:
+    """Whether a line of this file is Python's, an installed package's or the course's own."""
+    return file.startswith("<frozen ") or os.path.realpath(file).startswith(_LIBRARY_FOLDERS)
+
+
+def line_at(file: str, number: int, function: str = "") -> Line:
+    """The line with its text, as far as the text can be found."""
+    return Line(file, number, function, linecache.getline(file, number).strip())
+
+
+def learners_frame() -> FrameType:
+    """The innermost frame of the caller's stack that is the learner's; the innermost one if none is."""
+    innermost = frame = sys._getframe(1)
+    while frame is not None:
+        if not is_library(frame.f_code.co_filename):
+            return frame
+        frame = frame.f_back
+    return innermost
+
+
+def lines_of(trace: TracebackType | None) -> list[Line]:
+    """A traceback's lines, outermost first."""
+    return [
+        Line(frame.filename, frame.lineno or 0, frame.name, (frame.line or "").strip())
+        for frame in traceback.extract_tb(trace)
+    ]
+
+
+def folded(lines: list[Line]) -> list[str]:
+    """A traceback as text, with runs of library lines folded into one line each.
+
+    Where no line is the learner's, the last one is kept.
+    """
+    shown = [line for line in lines if not is_library(line.file)] or lines[-1:]
+    text: list[str] = []
+    hidden = 0
+    for line in lines:
+        if line in shown:
+            text += _fold(hidden) + [f"in {line.function}, {line}"]
+            hidden = 0
+        elif text:  # what starts the learner's function is not worth a line
+            hidden += 1
+    return text + _fold(hidden)
+
+
+def _fold(hidden: int) -> list[str]:
+    return [f"({hidden} {'line' if hidden == 1 else 'lines'} inside libraries)"] if hidden else []
+
+
+def _named(file: str, number: int) -> str:
+    return f"{os.path.basename(file)}, line {number}" if os.path.exists(file) else f"line {number}"

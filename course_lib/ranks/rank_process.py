@@ -1,0 +1,143 @@
+"""What one rank does, from its first line to the end.
+
+The fork server imports this module before it forks ranks, so what is imported here costs nothing later.
+"""
+
+from __future__ import annotations
+
+import atexit
+import datetime
+import faulthandler
+import gc
+import io
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+import warnings
+from pathlib import Path
+from typing import NoReturn
+
+import numpy  # noqa: F401 - so that ranks have it without importing it
+import torch
+import torch.distributed as dist
+
+from course_lib.ranks import current, frames, logbook, operations, payload
+from course_lib.ranks.run_files import RunFiles
+from course_lib.ranks.seeds import seed
+
+# The notebook's own limit ends a run; the process group's must not come before it.
+_PROCESS_GROUP_TIMEOUT = datetime.timedelta(days=7)
+
+
+def main(folder: Path, rank: int) -> NoReturn:
+    """Set up, run the function, leave its result or failure in the run's folder, and wait to be ended.
+
+    A rank never ends by itself: the others may still be connecting to it, or waiting for it, and would
+    report a closed connection instead of what they wait for.
+    """
+    files = RunFiles(folder)
+    _print_unbuffered()
+    _write_stacks_to(files.stack(rank))
+    book = logbook.Logbook(files.logbook(rank))
+    try:
+        settings = json.loads(files.settings.read_text())
+        book = _set_up(files, rank, settings)
+        function, args, kwargs = payload.read(files.call)
+        book.set_state(logbook.RUNNING)
+        result = function(*args, **kwargs)
+        payload.write(files.result(rank), result, f"the result of type {type(result).__name__}")
+        del function, args, kwargs, result
+        _run_exit_handlers()
+        state = logbook.RETURNED
+    except BaseException as error:  # sys.exit and KeyboardInterrupt must be reported, too
+        _leave_failure(files, rank, error)
+        state = logbook.FAILED
+    sys.stdout.flush()
+    book.set_state(state)
+    while True:
+        time.sleep(3600)
+
+
+def _set_up(files: RunFiles, rank: int, settings: dict) -> logbook.Logbook:
+    ranks = settings["ranks"]
+    os.environ.clear()
+    os.environ.update(settings["environment"], RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks))
+    os.chdir(settings["working_folder"])
+    sys.path[:] = settings["path"]
+    sys.argv = [""]
+    torch.set_num_threads(settings["threads"])
+    seed(rank)
+    others = {other: files.logbook(other) for other in range(ranks) if other != rank}
+    book = operations.watch(files.logbook(rank), others)
+    current.enter(rank, ranks, settings["device"], files.live(rank), book)
+    if settings["device"] == "cuda":
+        torch.cuda.set_device(rank)
+    dist.init_process_group(
+        "cpu:gloo,cuda:nccl" if settings["device"] == "cuda" else "gloo",
+        store=dist.FileStore(str(files.store), ranks),
+        rank=rank,
+        world_size=ranks,
+        timeout=_PROCESS_GROUP_TIMEOUT,
+    )
+    return book
+
+
+def _print_unbuffered() -> None:
+    """Write each print through at once, so that nothing is lost when the rank is killed."""
+    for name, descriptor in (("stdout", 1), ("stderr", 2)):
+        raw = io.FileIO(descriptor, "w", closefd=False)
+        setattr(sys, name, io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True))
+    warnings.formatwarning = _format_warning
+
+
+def _format_warning(message, category, filename, lineno, line=None) -> str:
+    return f"{category.__name__}: {message} ({frames.line_at(filename, lineno)})\n"
+
+
+def _write_stacks_to(path: Path) -> None:
+    file = path.open("w")
+    faulthandler.enable(file)
+    if hasattr(faulthandler, "register"):
+        faulthandler.register(signal.SIGUSR1, file)
+
+
+def _run_exit_handlers() -> None:
+    """What the learner's code registered to run at exit; objects that write when they are deleted, too."""
+    atexit._run_exitfuncs()
+    gc.collect()
+
+
+def _leave_failure(files: RunFiles, rank: int, error: BaseException) -> None:
+    failure = {
+        "type": type(error).__name__,
+        "message": _message(error),
+        "lines": frames.lines_of(error.__traceback__),
+        "is_transport": _is_transport(error),
+        "is_mismatch": isinstance(error, operations.MismatchedOperations),
+        "cause": None if error.__cause__ is None else "".join(traceback.format_exception_only(error.__cause__)),
+    }
+    error.__traceback__ = error.__cause__ = error.__context__ = None  # frees what the frames hold
+    payload.write(files.failure(rank), failure, "the failure")
+    try:
+        # Rebuilding it may fail, too: then the notebook does without; the failure has its text.
+        exception = payload.to_bytes(error, "the exception")
+        payload.from_bytes(exception)
+        files.exception(rank).write_bytes(exception)
+    except Exception:
+        return
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return "(its text can't be shown)"
+
+
+def _is_transport(error: BaseException) -> bool:
+    """Whether this is what gloo and NCCL raise when another rank is gone: a consequence, not a cause."""
+    signs = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "connectFullMesh")
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)

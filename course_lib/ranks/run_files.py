@@ -1,0 +1,62 @@
+"""The folder of one run: all that the notebook and its ranks tell each other stands in these files.
+
+Files survive their writer, so what a rank printed and did can still be read after it was killed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """Names of the files in a run's folder."""
+
+    folder: Path
+
+    @property
+    def settings(self) -> Path:
+        """How the ranks are to be set up (JSON)."""
+        return self.folder / "settings.json"
+
+    @property
+    def call(self) -> Path:
+        """The function and its arguments (pickle)."""
+        return self.folder / "call"
+
+    @property
+    def store(self) -> Path:
+        """torch.distributed's rendezvous; a file needs no port."""
+        return self.folder / "store"
+
+    def logbook(self, rank: int) -> Path:
+        return self.folder / f"logbook.{rank}"
+
+    def output(self, rank: int) -> Path:
+        """What the rank printed, to stdout and stderr."""
+        return self.folder / f"output.{rank}"
+
+    def live(self, rank: int) -> Path:
+        """Lines and progress to be shown at once (JSON lines)."""
+        return self.folder / f"live.{rank}"
+
+    def stack(self, rank: int) -> Path:
+        """Stacks written by faulthandler, on request or when the rank crashes."""
+        return self.folder / f"stack.{rank}"
+
+    def result(self, rank: int) -> Path:
+        """What the function returned (pickle); written before the logbook says so."""
+        return self.folder / f"result.{rank}"
+
+    def failure(self, rank: int) -> Path:
+        """What the function raised (pickle); written before the logbook says so."""
+        return self.folder / f"failure.{rank}"
+
+    def exception(self, rank: int) -> Path:
+        """The exception itself (pickle), where it can be sent."""
+        return self.folder / f"exception.{rank}"
+
+    def exit_status(self, rank: int) -> Path:
+        """How the process ended: its exit code, or minus the signal that ended it."""
+        return self.folder / f"exit.{rank}"

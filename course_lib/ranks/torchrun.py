@@ -1,0 +1,87 @@
+"""Running the same functions under torchrun, where the ranks are there already.
+
+Every rank runs the whole notebook or script; ``ranks.run`` then calls the function in place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import io
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from course_lib.ranks import payload
+from course_lib.ranks.errors import NeedsRanks
+from course_lib.ranks.seeds import seed
+
+if TYPE_CHECKING:
+    import torch
+
+
+def is_here() -> bool:
+    """Whether torchrun (or Slurm with the same variables) started this process."""
+    return all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
+
+
+def rank() -> int:
+    return int(os.environ["RANK"])
+
+
+def world_size() -> int:
+    return int(os.environ["WORLD_SIZE"])
+
+
+def device() -> torch.device:
+    """This rank's GPU where there is one for every rank of this machine, else the CPU."""
+    import torch
+
+    ranks_here = int(os.environ.get("LOCAL_WORLD_SIZE", world_size()))
+    has_gpus = torch.cuda.is_available() and torch.cuda.device_count() >= ranks_here
+    if has_gpus and os.environ.get("COURSE_DEVICE") != "cpu":
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+    return torch.device("cpu")
+
+
+def run(function: Callable, ranks: int, args: tuple, kwargs: dict, timeout: float) -> list[Any]:
+    """Call the function on the ranks that are there, with copies of its arguments as in fresh processes.
+
+    Rank 0 prints what all ranks printed; every rank gets the results of all.  Raises NeedsRanks where
+    there are more or fewer than ``ranks`` of them.
+    """
+    if ranks != world_size():
+        raise NeedsRanks(ranks, world_size())
+    import torch.distributed as dist
+
+    _join(timeout)
+    what = "the function with its arguments"
+    function, args, kwargs = payload.from_bytes(payload.to_bytes((function, args, kwargs), what))
+    seed(rank())
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        result = function(*args, **kwargs)
+    gathered: list[Any] = [None] * ranks
+    dist.all_gather_object(gathered, payload.to_bytes((result, printed.getvalue()), "the result"))
+    results = [payload.from_bytes(data) for data in gathered]
+    if rank() == 0:
+        _show([text for _, text in results])
+    return [result for result, _ in results]
+
+
+def _join(timeout: float) -> None:
+    import torch
+    import torch.distributed as dist
+
+    if dist.is_initialized():
+        return
+    if device().type == "cuda":
+        torch.cuda.set_device(device())
+    backend = "cpu:gloo,cuda:nccl" if device().type == "cuda" else "gloo"
+    dist.init_process_group(backend, timeout=datetime.timedelta(seconds=timeout))
+
+
+def _show(texts: list[str]) -> None:
+    for source, text in enumerate(texts):
+        for line in text.splitlines():
+            print(f"[rank {source}] {line}", flush=True)
