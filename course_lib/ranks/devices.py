@@ -78,13 +78,15 @@ def visible_gpus() -> list[str]:
 
 
 def visible_among(gpus: list[str], chosen: str | None) -> list[str]:
-    """What CUDA_VISIBLE_DEVICES leaves of the GPUs: indices or beginnings of UUIDs, up to the first bad one."""
+    """What CUDA_VISIBLE_DEVICES leaves: indices or beginnings of UUIDs, up to the first bad one."""
     if chosen is None:
         return gpus
     visible = []
     for name in filter(None, chosen.split(",")):
         name = name.strip()
-        matches = gpus[int(name) : int(name) + 1] if name.isdigit() else [g for g in gpus if g.startswith(name)]
+        matches = (
+            gpus[int(name) : int(name) + 1] if name.isdigit() else [g for g in gpus if g.startswith(name)]
+        )
         if len(matches) != 1:
             break
         visible += matches

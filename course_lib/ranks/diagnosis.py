@@ -23,7 +23,7 @@ class RankView:
     def waits_in(self) -> Operation | None:
         """The operation that it waits for, the newest if there are several."""
         waiting = [operation for operation in self.operations if operation.stage == WAITING]
-        return waiting[-1] if waiting and self.status == "waiting" else None
+        return waiting[-1] if waiting else None
 
     def has_posted(self, operation: Operation) -> bool:
         """Whether this rank has posted the counterpart of another rank's operation."""
@@ -35,15 +35,15 @@ class RankView:
 def explain(views: list[RankView]) -> str:
     """One or two sentences that say why these ranks do not go on; "" where the logbooks can't tell."""
     by_rank = {view.rank: view for view in views}
-    needs = {view.rank: _needs(view, by_rank) for view in views if view.waits_in}
+    needs = {view.rank: _needs(view, by_rank) for view in views if view.status == "waiting"}
     for find in (_gone, _other_tag, _circle, _computing):
         sentence = find(needs, by_rank)
         if sentence:
             return sentence
     if not needs and any(view.status == "running" for view in views):
         return (
-            "No rank waits for another one: they compute, or wait for something else. If this is meant to take "
-            "so long, raise timeout=, or use ranks.progress or ranks.log, which count as progress."
+            "No rank waits for another one: they compute, or wait for something else. If this is meant to "
+            "take so long, raise timeout=, or use ranks.progress or ranks.log, which count as progress."
         )
     return ""
 
@@ -70,8 +70,12 @@ def _about_gone(rank: int, gone: list[int], by_rank: dict[int, RankView]) -> str
         return f"Rank {rank} sends to {names(gone)}, which has returned without receiving it."
     if operation.kind == "recv":
         have = "has" if len(gone) == 1 else "have"
-        return f"Rank {rank} waits for a message from {names(gone)}, which {have} returned without sending it."
-    waiting = [r for r, view in by_rank.items() if view.waits_in and view.waits_in.kind == operation.kind]
+        return f"Rank {rank} waits for a message of {names(gone)}, which {have} returned without sending it."
+    waiting = [
+        other
+        for other, view in by_rank.items()
+        if view.status == "waiting" and view.waits_in.channel == operation.channel
+    ]
     return (
         f"{names(gone, capital=True)} returned without calling {operation.kind}, in which {names(waiting)} "
         f"{'waits' if len(waiting) == 1 else 'wait'}. Every rank must call every collective."
@@ -103,13 +107,14 @@ def _circle(needs: dict[int, list[int]], by_rank: dict[int, RankView]) -> str:
     kinds = {by_rank[rank].waits_in.kind for rank in circle}
     if kinds == {"recv"}:
         return (
-            f"{names(circle, capital=True)} wait to receive from each other, so none of them gets to its send. "
-            "Post the receive first with irecv and wait for it after the send, or let one rank send first."
+            f"{names(circle, capital=True)} wait to receive from each other, so none of them gets to its "
+            "send. Post the receive first with irecv and wait for it after the send, or let one rank send "
+            "first."
         )
     if kinds == {"send"}:
         return (
-            f"{names(circle, capital=True)} wait until their message is received, so none of them gets to its "
-            "receive. Post the receive first with irecv, or let one rank receive first."
+            f"{names(circle, capital=True)} wait until their message is received, so none of them gets to "
+            "its receive. Post the receive first with irecv, or let one rank receive first."
         )
     steps = [f"rank {rank} in {by_rank[rank].waits_in.kind} for rank {other}"
              for rank, other in zip(circle, [*circle[1:], circle[0]], strict=True)]  # fmt: skip
@@ -117,7 +122,7 @@ def _circle(needs: dict[int, list[int]], by_rank: dict[int, RankView]) -> str:
 
 
 def _find_circle(needs: dict[int, list[int]]) -> list[int]:
-    """Ranks that each need the next, the last one the first; [] if there are none.  Begins with the lowest."""
+    """Ranks that each need the next, the last one the first, beginning with the lowest; [] without any."""
     for start in sorted(needs):
         path = _path_back(start, start, needs, visited=set())
         if path:
@@ -139,11 +144,14 @@ def _path_back(rank: int, start: int, needs: dict[int, list[int]], visited: set[
 
 
 def _computing(needs: dict[int, list[int]], by_rank: dict[int, RankView]) -> str:
-    busy = sorted({other for needed in needs.values() for other in needed if by_rank[other].status == "running"})
+    busy = sorted(
+        {other for needed in needs.values() for other in needed if by_rank[other].status == "running"}
+    )
     if not busy:
         return ""
     waiting = names(sorted(needs))
-    return f"{names(busy, capital=True)} did not get to what {waiting} {'waits' if len(needs) == 1 else 'wait'} for."
+    wait = "waits" if len(needs) == 1 else "wait"
+    return f"{names(busy, capital=True)} did not get to what {waiting} {wait} for."
 
 
 def names(ranks: list[int], capital: bool = False) -> str:

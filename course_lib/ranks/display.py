@@ -66,7 +66,8 @@ def labelled(rank: int, path: Path, limit: int | None = None) -> Iterator[str]:
             yield from _label(rank, file)
             return
         yield from _label(rank, file.read(limit // 2).splitlines())
-        yield f"[rank {rank}] … {size - limit:,} characters are left out; ranks.output({rank}) has them all …\n"
+        left_out = f"{size - limit:,} characters are left out; ranks.output({rank}) has them all"
+        yield f"[rank {rank}] … {left_out} …\n"
         file.seek(size - limit // 2)
         yield from _label(rank, file.read().splitlines())
 
@@ -87,9 +88,9 @@ def _label(rank: int, lines) -> Iterator[str]:
 
 def _progress_bar(total: int | None, description: str) -> Any:
     if in_notebook():
-        import tqdm.notebook
+        from tqdm.notebook import tqdm as notebook_bar  # imports ipywidgets: not for every process
 
-        return tqdm.notebook.tqdm(total=total, desc=description)
+        return notebook_bar(total=total, desc=description)
     return tqdm.tqdm(total=total, desc=description, file=sys.stdout, disable=not sys.stdout.isatty())
 
 

@@ -85,20 +85,22 @@ class ForkServer:
 
     def end(self, folder: Path) -> None:
         """End the ranks of that folder and all that they started; returns when they are gone."""
-        self._ask({"end": str(folder)})
+        if self.is_usable:  # else they are gone already
+            self._ask({"end": str(folder)})
 
     def close(self) -> None:
         """End the server, with all ranks and files."""
         if self._owner != os.getpid():
             return
         atexit.unregister(self.close)
-        self._socket.close()
         self._lines.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        self._socket.close()  # the server sees this, ends the ranks and removes the folder
+        try:
             self._process.wait(_SECONDS_TO_ANSWER)
-            return
-        self._process.kill()
-        self._process.wait()
+        except subprocess.TimeoutExpired:
+            self._process.kill()  # its ranks die with it
+            self._process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)  # if the server was killed it is still there
 
     def _ask(self, request: dict) -> None:
         with self._lock:
@@ -107,7 +109,9 @@ class ForkServer:
                 self._receive()
             except OSError:
                 self.close()
-                raise RanksError("The process that starts ranks does not answer. Run the cell again.") from None
+                raise RanksError(
+                    "The process that starts ranks does not answer. Run the cell again."
+                ) from None
 
     def _receive(self) -> dict:
         line = self._lines.readline()

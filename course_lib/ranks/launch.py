@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import shutil
@@ -16,11 +17,22 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.machine import usable_cores
-from course_lib.ranks import current, devices, display, fork_server, fresh_processes, logbook, payload, report, torchrun
+from course_lib.ranks import (
+    current,
+    devices,
+    display,
+    fork_server,
+    fresh_processes,
+    logbook,
+    payload,
+    report,
+    torchrun,
+)
 from course_lib.ranks.diagnosis import RankView
 from course_lib.ranks.errors import RanksError
 from course_lib.ranks.run_files import RunFiles
 
+_SECONDS_TO_START = 120
 _SECONDS_FOR_OTHERS = 2.0  # after a failure: until the others have come to where they wait
 _SECONDS_FOR_STACKS = 1.0
 _OUTPUT_LIMIT = 1 << 30  # bytes of printed text, all ranks together
@@ -102,19 +114,19 @@ class _Run:
     def results(self) -> list[Any]:
         """Start the ranks and return what they return; whatever happens, they are gone afterwards."""
         __tracebackhide__ = True
+        where = ""
         try:
             self._starter.start(self._files.folder, len(self._ranks))
             error = self._watch()
         except KeyboardInterrupt:
             with _uninterrupted():
-                self._end()
-                self._show_output()
-                print(report.where_they_were(self._records()))
+                where = report.where_they_were(self._records())
             raise
         finally:
             with _uninterrupted():
-                self._end()
-        self._show_output()
+                self._starter.end(self._files.folder)
+                self._show_output()
+                print(where, end="")
         if error is not None:
             raise error
         return [payload.read(self._files.result(rank)) for rank in self._ranks]
@@ -132,12 +144,19 @@ class _Run:
             now, seen = time.monotonic(), sum(book.progress for book in self._books)
             if seen != progress:
                 progress, last_progress = seen, now
-            if now - last_progress > self._timeout:
-                self._collect_stacks()
+            if now - last_progress > self._patience():
                 return report.hang(self._records(), self._timeout)
+            if not self._starter.is_usable:
+                return RanksError("The process that starts ranks was ended, and the ranks with it.")
             if self._printed_bytes() > _OUTPUT_LIMIT:
-                return RanksError(f"The ranks printed more than {_OUTPUT_LIMIT >> 20} MiB, so the run was ended.")
+                limit = f"{_OUTPUT_LIMIT >> 20} MiB"
+                return RanksError(f"The ranks printed more than {limit}, so the run was ended.")
             _pause(now - began)
+
+    def _patience(self) -> float:
+        """Starting is not the function's fault: it may take a while, on a busy machine or without a fork."""
+        starting = any(book.state == logbook.STARTING for book in self._books)
+        return max(self._timeout, _SECONDS_TO_START) if starting else self._timeout
 
     def _any_failed(self) -> bool:
         return any(
@@ -157,9 +176,17 @@ class _Run:
             if settled and time.monotonic() - quiet_since > 0.1:
                 break
             _pause(0)
-        if any(self._status(rank) == "running" for rank in self._ranks):
-            self._collect_stacks()
         return report.failure(self._records())
+
+    def _records(self) -> list[report.RankRecord]:
+        # Before stacks are asked for: the signal may interrupt what a rank waits for.
+        records = [self._record(rank) for rank in self._ranks]
+        if any(record.view.status == "running" for record in records):
+            self._collect_stacks()
+        return [
+            dataclasses.replace(record, stack=report.parse_stack(self._stack_text(record.rank)))
+            for record in records
+        ]
 
     def _collect_stacks(self) -> None:
         """Ask the ranks for their stacks, and wait a moment for those that can answer."""
@@ -167,9 +194,6 @@ class _Run:
         until = time.monotonic() + _SECONDS_FOR_STACKS
         while time.monotonic() < until and not all(self._stack_text(rank) for rank in self._ranks):
             _pause(0)
-
-    def _records(self) -> list[report.RankRecord]:
-        return [self._record(rank) for rank in self._ranks]
 
     def _record(self, rank: int) -> report.RankRecord:
         view = RankView(rank, self._status(rank), self._books[rank].operations())
@@ -180,7 +204,6 @@ class _Run:
             exit_status=int(status.read_text()) if view.status == "died" else None,
             failure=payload.read(failure) if view.status == "raised" else None,
             exception=_exception(exception) if view.status == "raised" and exception.exists() else None,
-            stack=report.parse_stack(self._stack_text(rank)),
         )
 
     def _status(self, rank: int) -> str:
@@ -209,9 +232,6 @@ class _Run:
         _last_output = [path.read_bytes() if path.exists() else b"" for path in paths]
         display.show_output(paths)
 
-    def _end(self) -> None:
-        self._starter.end(self._files.folder)
-
 
 def _exception(path: Path) -> BaseException | None:
     try:
@@ -231,12 +251,12 @@ def _check(function: Any, ranks: Any, timeout: Any, links: Any) -> None:
     most = max(16, 4 * usable_cores())
     if ranks > most:
         raise ValueError(f"ranks={ranks}: each rank is a process of its own; at most {most} on this machine")
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
         raise ValueError(f"timeout={timeout!r}: expected a number of seconds above 0")
     if links is not None:
         raise ValueError(f"links={links!r}: slow links are not to be had yet; expected None")
     if current.rank() is not None:
-        raise RanksError(f"ranks.run was called inside rank {current.rank()}: a rank can't start ranks of its own.")
+        raise RanksError("ranks.run was called inside a rank, and a rank can't start ranks of its own.")
 
 
 @contextlib.contextmanager
@@ -255,6 +275,8 @@ def _get_starter() -> Any:
     global _starter
     with _starter_lock:
         if _starter is None or not _starter.is_usable:
+            if _starter is not None:
+                _starter.close()
             if fork_server.is_available():
                 _starter = fork_server.ForkServer()
             else:
@@ -277,5 +299,5 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _pause(elapsed: float) -> None:
-    """Short at first, so that short runs are not slowed down; longer later, to leave the cores to the ranks."""
+    """Short at first, so that short runs end at once; longer later, to leave the cores to the ranks."""
     time.sleep(min(0.02, 0.001 + elapsed / 20))

@@ -218,12 +218,17 @@ def mismatch(operations: dict[int, Operation]) -> str:
     if operations[first].is_message:
         said = f"What rank {first} sends is not what rank {second} expects to receive."
     elif operations[first].kind != operations[second].kind:
-        said = "The ranks call collectives in a different order. Every rank must call the same ones in one order."
+        said = (
+            "The ranks call collectives in a different order. "
+            "Every rank must call the same ones in the same order."
+        )
     else:
         said = f"The ranks call {operations[first].kind} with tensors or settings that do not fit together."
-    return "\n".join(
-        [said, *(f"  rank {rank}: {operations[rank].description}, {place(operations[rank])}" for rank in (first, second))]
-    )
+    calls = [
+        f"  rank {rank}: {operations[rank].description}, {place(operations[rank])}"
+        for rank in (first, second)
+    ]
+    return "\n".join([said, *calls])
 
 
 def place(operation: Operation) -> str:

@@ -6,6 +6,7 @@ The fork server imports this module before it forks ranks, so what is imported h
 from __future__ import annotations
 
 import atexit
+import contextlib
 import datetime
 import faulthandler
 import gc
@@ -50,7 +51,7 @@ def main(folder: Path, rank: int) -> NoReturn:
         result = function(*args, **kwargs)
         payload.write(files.result(rank), result, f"the result of type {type(result).__name__}")
         del function, args, kwargs, result
-        _run_exit_handlers()
+        _close_down()
         state = logbook.RETURNED
     except BaseException as error:  # sys.exit and KeyboardInterrupt must be reported, too
         _leave_failure(files, rank, error)
@@ -89,7 +90,9 @@ def _print_unbuffered() -> None:
     """Write each print through at once, so that nothing is lost when the rank is killed."""
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
         raw = io.FileIO(descriptor, "w", closefd=False)
-        setattr(sys, name, io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True))
+        setattr(
+            sys, name, io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", write_through=True)
+        )
     warnings.formatwarning = _format_warning
 
 
@@ -104,10 +107,13 @@ def _write_stacks_to(path: Path) -> None:
         faulthandler.register(signal.SIGUSR1, file)
 
 
-def _run_exit_handlers() -> None:
-    """What the learner's code registered to run at exit; objects that write when they are deleted, too."""
+def _close_down() -> None:
+    """What a process does when it exits, since a rank is killed: run exit handlers, write out open files."""
     atexit._run_exitfuncs()
-    gc.collect()
+    for file in gc.get_objects():
+        if isinstance(file, io.IOBase):
+            with contextlib.suppress(OSError, ValueError):  # read-only or closed
+                file.flush()
 
 
 def _leave_failure(files: RunFiles, rank: int, error: BaseException) -> None:
@@ -117,7 +123,9 @@ def _leave_failure(files: RunFiles, rank: int, error: BaseException) -> None:
         "lines": frames.lines_of(error.__traceback__),
         "is_transport": _is_transport(error),
         "is_mismatch": isinstance(error, operations.MismatchedOperations),
-        "cause": None if error.__cause__ is None else "".join(traceback.format_exception_only(error.__cause__)),
+        "cause": None
+        if error.__cause__ is None
+        else "".join(traceback.format_exception_only(error.__cause__)),
     }
     error.__traceback__ = error.__cause__ = error.__context__ = None  # frees what the frames hold
     payload.write(files.failure(rank), failure, "the failure")

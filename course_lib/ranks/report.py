@@ -18,7 +18,7 @@ from course_lib.ranks.logbook import Operation
 _SIGNALS = {
     "SIGKILL": "was killed (SIGKILL): the system does this when memory runs out",
     "SIGSEGV": "crashed (SIGSEGV, a segmentation fault)",
-    "SIGABRT": "was aborted (SIGABRT) by a library that it called",
+    "SIGABRT": "was aborted (SIGABRT): gloo does this when a message does not fit its tensor",
     "SIGBUS": "crashed (SIGBUS): shared memory or a mapped file is too small",
     "SIGTERM": "was ended (SIGTERM)",
 }
@@ -43,11 +43,15 @@ def failure(records: list[RankRecord]) -> RankFailed:
     """The error for a run in which a rank raised or died."""
     states = [_state(record) for record in records]
     first = min(records, key=_order_of_causes)
-    alike = [r for r in records if _order_of_causes(r)[0] == _order_of_causes(first)[0] and _same_cause(r, first)]
+    alike = [
+        r for r in records if _order_of_causes(r)[0] == _order_of_causes(first)[0] and _same_cause(r, first)
+    ]
     text = [_cause(first, [r.rank for r in alike])]
     rest = [state for state in states if state.rank not in {r.rank for r in alike}]
     if rest and not _is_mismatch(first):
         text += ["", _table(rest)]
+        if any(state.status == "waiting" for state in rest):
+            text += ["", "That other ranks wait, or lose their connection, is a consequence."]
     return RankFailed("\n".join(text), states, first.exception)
 
 
@@ -63,7 +67,7 @@ def hang(records: list[RankRecord], seconds: float) -> RanksHung:
 
 def where_they_were(records: list[RankRecord]) -> str:
     """For a run that was interrupted."""
-    return "Interrupted. The ranks were here:\n\n" + _table([_state(record) for record in records])
+    return f"Interrupted. The ranks were here:\n\n{_table([_state(record) for record in records])}\n"
 
 
 def parse_stack(text: str) -> tuple[Line, ...]:
@@ -126,10 +130,15 @@ def _state(record: RankRecord) -> RankState:
     if record.exit_status is not None:
         return RankState(rank, "died", _death(record.exit_status), _learners_line(record))
     if failure is not None:
+        if failure["is_transport"] and view.waits_in:
+            # Whether gloo noticed the end of the other rank already is a matter of luck.
+            return RankState(rank, "waiting", *_waiting(view.waits_in))
         doing = "lost its connection to another rank" if failure["is_transport"] else _raised(failure)
         lines = [line for line in failure["lines"] if not is_library(line.file)]
-        return RankState(rank, "raised", doing, str(lines[-1]) if lines else "", tuple(folded(failure["lines"])))
-    if view.waits_in:
+        return RankState(
+            rank, "raised", doing, str(lines[-1]) if lines else "", tuple(folded(failure["lines"]))
+        )
+    if view.status == "waiting":
         return RankState(rank, "waiting", *_waiting(view.waits_in))
     if view.status == "returned":
         return RankState(rank, "returned", _returned(view))
@@ -180,4 +189,6 @@ def _table(states: list[RankState]) -> str:
         (", ".join(str(state.rank) for state in group), doing, line) for (doing, line), group in groups
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
-    return "\n".join(f"{ranks:>{widths[0]}}  {doing:<{widths[1]}}  {line}".rstrip() for ranks, doing, line in rows)
+    return "\n".join(
+        f"{ranks:>{widths[0]}}  {doing:<{widths[1]}}  {line}".rstrip() for ranks, doing, line in rows
+    )
