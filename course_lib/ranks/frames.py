@@ -13,9 +13,11 @@ import sys
 import sysconfig
 import traceback
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from types import FrameType, TracebackType
 
+RANK_START = str(Path(__file__).with_name("rank_process.py"))  # what calls the learner's function
 _LONGEST_TEXT = 80  # characters of a line that are shown
 _LIBRARY_FOLDERS = tuple(
     {
@@ -56,7 +58,7 @@ def line_at(file: str, number: int, function: str = "") -> Line:
 def learners_frame() -> FrameType:
     """The innermost frame of the caller's stack that is the learner's; the innermost one if none is."""
     innermost = frame = sys._getframe(1)
-    while frame is not None:
+    while frame is not None and frame.f_code.co_filename != RANK_START:
         if not is_library(frame.f_code.co_filename):
             return frame
         frame = frame.f_back
@@ -69,6 +71,11 @@ def lines_of(trace: TracebackType | None) -> list[Line]:
         Line(frame.filename, frame.lineno or 0, frame.name, (frame.line or "").strip())
         for frame in traceback.extract_tb(trace)
     ]
+
+
+def inside_function(lines: list[Line]) -> list[Line]:
+    """A stack's lines, innermost first, without those that lead to the learner's function."""
+    return list(takewhile(lambda line: line.file != RANK_START, lines))
 
 
 def folded(lines: list[Line]) -> list[str]:

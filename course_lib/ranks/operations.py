@@ -262,6 +262,8 @@ def _describe_message(group: dist.ProcessGroup, method: str, args: tuple, kwargs
             "description": f"recv of {content} from any rank", "peers": (),
         }  # fmt: skip
     peer, tag = ranks[rest[0]], rest[1]
+    if peer == own and tensor.device.type == "cpu":  # gloo fails with an error that nobody understands
+        raise ValueError(f"rank {own} can't {kind} a message {'to' if kind == 'send' else 'from'} itself")
     source, target = (own, peer) if kind == "send" else (peer, own)
     return {
         "kind": kind, "channel": f"{group.group_name} {source}->{target} tag {tag}", "signature": content,

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from course_lib.ranks.diagnosis import RankView, explain, names
 from course_lib.ranks.errors import RankFailed, RanksHung, RankState
-from course_lib.ranks.frames import Line, folded, is_library, line_at
+from course_lib.ranks.frames import Line, folded, inside_function, is_library, line_at
 from course_lib.ranks.logbook import Operation
 
 _SIGNALS = {
@@ -74,9 +74,11 @@ def parse_stack(text: str) -> tuple[Line, ...]:
     """faulthandler's text: the lines of the thread that runs the learner's code, innermost first."""
     threads = [[_parse_line(line) for line in part.splitlines() if line.startswith('  File "')]
                for part in text.split("hread 0x")]  # fmt: skip
-    learners = [lines for lines in threads if any(not is_library(line.file) for line in lines)]
+    learners = [
+        lines for lines in threads if any(not is_library(line.file) for line in inside_function(lines))
+    ]
     chosen = (learners or [lines for lines in threads if lines] or [[]])[-1]
-    return tuple(chosen)
+    return tuple(inside_function(chosen))
 
 
 def _parse_line(line: str) -> Line:

@@ -288,6 +288,11 @@ def broadcast_from_two():
     dist.broadcast(torch.ones(2), me())
 
 
+@scenario("Rank 0 raised ValueError: rank 0 can't recv a message from itself", ranks=1)
+def receive_from_oneself():
+    dist.irecv(torch.zeros(3), 0).wait()
+
+
 @scenario("the result of type lock can't be sent")
 def return_what_can_not_be_sent():
     return threading.Lock() if me() == 1 else 0

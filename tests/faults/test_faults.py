@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
@@ -40,3 +41,9 @@ def test_the_report_is_the_same_every_time(capsys):
     by_name = {scenario.name: scenario for scenario in SCENARIOS}
     for name in ("raise_on_one", "leave_with_os_exit", "receive_more_than_is_sent", "skip_a_collective"):
         assert len({run(by_name[name], capsys) for _ in range(4)}) == 1
+
+
+def test_no_line_is_named_where_none_is_the_learners():
+    with pytest.raises(ranks.RanksHung) as raised:
+        ranks.run(time.sleep, 2, 60, timeout=1, device="cpu")
+    assert "0, 1  was running\n" in str(raised.value)

@@ -1,0 +1,97 @@
+"""The same notebook under torchrun: the ranks that are there are used, and what can't run is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from course_lib.notebook_run import names_defined
+
+CELLS = {
+    "imports": "import torch\nimport torch.distributed as dist\nfrom course_lib import ranks",
+    "define": "counter = 0\ndef f(x):\n    global counter\n    counter += 1\n"
+    "    t = torch.ones(3) * dist.get_rank()\n    dist.all_reduce(t)\n    print('sum', t.tolist(), x)\n"
+    "    return ranks.device().type, dist.get_rank()",
+    "run-two": "print(ranks.run(f, 2, 'x'), counter)",
+    "needs-four": "four = ranks.run(f, 4, 'x')",
+    "rests-on-four": "print(len(four))",
+    "hang": "ranks.run(lambda: dist.recv(torch.zeros(1), 1 - dist.get_rank()), 2, timeout=3)",
+    "goes-on": "print('still here', ranks.run(dist.get_rank, 2))",
+}
+
+
+def write(path: Path, cells: dict[str, str]) -> Path:
+    notebook = nbformat.v4.new_notebook()
+    for name, source in cells.items():
+        cell = nbformat.v4.new_code_cell(source, id=name)
+        if name == "hang":
+            cell.metadata["tags"] = ["fails-on-purpose"]
+        notebook.cells.append(cell)
+    nbformat.write(notebook, path)
+    return path
+
+
+def torchrun(path: Path, *options: str, ranks: int = 2) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"]
+    return subprocess.run(
+        [*command, "-m", "course_lib", "run", str(path), *options],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "COURSE_DEVICE": "cpu"},
+    )
+
+
+def test_a_notebook_runs_on_the_ranks_that_are_there(tmp_path):
+    done = torchrun(write(tmp_path / "n.ipynb", CELLS))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "[rank 0] sum [1.0, 1.0, 1.0] x",
+        "[rank 1] sum [1.0, 1.0, 1.0] x",
+        "[('cpu', 0), ('cpu', 1)] 0",
+        "still here [0, 1]",
+        "4 cells ran, 3 were skipped, 0 failed",
+        "  skipped needs-four: this needs 4 ranks, and torchrun started 2",
+        "  skipped rests-on-four: it needs four, which a skipped cell defines",
+        "  skipped hang: it fails on purpose, which would end torchrun's ranks",
+    ]
+
+
+@pytest.mark.long
+def test_a_failing_cell_fails_the_command_and_names_rank_and_line(tmp_path):
+    cells = {"imports": CELLS["imports"], "bad": "def g():\n    assert dist.get_rank() == 0, 'not zero'\n"
+             "    dist.barrier()\nranks.run(g, 2)"}  # fmt: skip
+    done = torchrun(write(tmp_path / "n.ipynb", cells))
+    assert done.returncode != 0
+    assert "rank 1, bad: AssertionError: not zero" in done.stderr
+    assert "line 2: assert dist.get_rank() == 0" in done.stderr
+
+
+@pytest.mark.long
+def test_json_tells_of_each_cell(tmp_path):
+    done = torchrun(write(tmp_path / "n.ipynb", {"one": "print(1)", "two": "2"}), "--json", ranks=1)
+    assert json.loads(done.stdout) == [
+        {"cell": "one", "status": "ok", "reason": ""},
+        {"cell": "two", "status": "ok", "reason": ""},
+    ]
+
+
+def test_without_torchrun_the_command_is_named(tmp_path):
+    path = write(tmp_path / "n.ipynb", CELLS)
+    done = subprocess.run(
+        [sys.executable, "-m", "course_lib", "run", str(path)], capture_output=True, text=True
+    )
+    assert done.returncode == 2
+    assert f"torchrun --standalone --nproc-per-node 2 -m course_lib run {path}" in done.stdout
+
+
+def test_names_that_a_cell_defines():
+    source = "a, b = 1, 2\nfor c in a: pass\ndef d(): e = 1\nclass F: pass\nwith open('x') as g: pass"
+    assert {"a", "b", "c", "d", "F", "g"} <= names_defined(source)
+    assert names_defined("%magic") == set()
