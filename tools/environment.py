@@ -79,7 +79,7 @@ def python_of(folder):
 def python_works(folder):
     """False where the Python that the environment links to was removed or replaced by an update."""
     try:
-        return subprocess.call([python_of(folder), "-c", "import course_lib"]) == 0
+        return subprocess.call([python_of(folder), "-I", "-c", "import course_lib"]) == 0
     except OSError:
         return False
 

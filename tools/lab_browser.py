@@ -21,6 +21,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from course_lib.doctor import BROWSER_PACKAGE, find_browser
 
+PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden)"  # the notebook in front
 START_LIMIT = 60  # seconds until the server must have started, or a page must have shown its notebook
 CHROMIUM_FLAGS = [
     "--headless",
@@ -50,8 +51,11 @@ class Server:
     root: Path
 
     def address(self, notebook: str) -> str:
-        """Where a browser finds a notebook, a path relative to the server's root; holds the token."""
-        return f"{self.url}lab/tree/{quote(notebook)}?token={self.token}"
+        """Where a browser finds a notebook, a path relative to the server's root; holds the token.
+
+        `reset` keeps JupyterLab from opening again what was open before.
+        """
+        return f"{self.url}lab/tree/{quote(notebook)}?reset&token={self.token}"
 
 
 @contextlib.contextmanager
@@ -121,10 +125,11 @@ def end_with_children(process: subprocess.Popen) -> None:
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(10)
-    _, alive = psutil.wait_procs(children, timeout=5)
+    _, alive = psutil.wait_procs(children, timeout=3)
     for child in alive:
         with contextlib.suppress(psutil.NoSuchProcess):
             child.kill()
+    psutil.wait_procs(alive, timeout=5)
     if process.poll() is None:
         process.kill()
         process.wait()
@@ -174,19 +179,36 @@ class NotebookPage:
         """The texts of what has popped up over the page."""
         return self.page.locator(".jp-Dialog, .Toastify__toast").all_inner_texts()
 
+    def screenfuls(self) -> Iterator[int]:
+        """Scroll from top to bottom, with a little overlap; yields 1, 2, ... while each is in view."""
+        position, number = 0.0, 0
+        while True:
+            view = self.page.evaluate(SCROLL, position)
+            self.page.wait_for_timeout(300)  # cells and pictures that come into view are drawn only then
+            number += 1
+            yield number
+            if view["at_end"]:
+                return
+            position = view["position"] + 0.9 * view["height"]
+
     def pictures(self, folder: Path) -> list[Path]:
-        """The notebook from top to bottom, a PNG for each screenful, with a little overlap."""
+        """A PNG of each screenful: 001.png, 002.png, ..."""
         folder.mkdir(parents=True, exist_ok=True)
         files = []
-        position = 0.0
-        while True:
-            seen = self.page.evaluate(SCROLL, position)
-            self.page.wait_for_timeout(400)  # cells and pictures that come into view are drawn only then
-            files.append(folder / f"{len(files) + 1:03}.png")
-            self.page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)").screenshot(path=files[-1])
-            if seen["at_end"]:
-                return files
-            position = seen["position"] + 0.9 * seen["height"]
+        for number in self.screenfuls():
+            files.append(folder / f"{number:03}.png")
+            self.page.locator(PANEL).screenshot(path=files[-1])
+        return files
+
+    def output_texts(self) -> str:
+        """What outputs show as text, gathered while scrolling: JupyterLab draws only what is in view."""
+        outputs = self.page.locator(".jp-OutputArea-output")
+        texts = [text for _ in self.screenfuls() for text in outputs.all_inner_texts()]
+        return "\n".join(dict.fromkeys(texts))
+
+    def count_of_plots(self) -> int:
+        """Images in outputs that the browser could decode, each once."""
+        return len({source for _ in self.screenfuls() for source in self.page.evaluate(DECODED_IMAGES)})
 
 
 # A run is over when no cell waits and either all have run, or one has raised.
@@ -197,6 +219,9 @@ ALL_HAVE_RUN = """() => {
   return cells.every(cell => cell.executionState !== 'running')
     && (raised || cells.every(cell => cell.executionCount));
 }"""
+
+DECODED_IMAGES = """() => [...document.querySelectorAll('.jp-OutputArea-output img')]
+  .filter(image => image.complete && image.naturalWidth > 0).map(image => image.src)"""
 
 SCROLL = """position => {
   const view = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-WindowedPanel-outer');
@@ -217,7 +242,7 @@ def open_notebook(
     page.on("pageerror", lambda error: opened.errors.append(str(error)))
     try:
         page.goto(server.address(notebook))
-        page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=START_LIMIT * 1000)
+        page.locator(f"{PANEL} .jp-Cell").first.wait_for(timeout=START_LIMIT * 1000)
         opened.wait_until_idle()
         page.evaluate("window.jupyterapp.shell.collapseLeft()")
         yield opened

@@ -72,7 +72,8 @@ def ask_inside(*wrapper):
     """What a process says that runs inside `wrapper`; skipped where the wrapper itself is refused."""
     if shutil.which("unshare") is None or subprocess.run([*wrapper, "true"], capture_output=True).returncode:
         pytest.skip("this machine refuses user namespaces, so no limit inside one can be tried")
-    return subprocess.run([*wrapper, sys.executable, "-c", ASK], capture_output=True, text=True).stdout.strip()
+    command = [*wrapper, sys.executable, "-c", ASK]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.mark.parametrize("kind", ["user", "net"])
