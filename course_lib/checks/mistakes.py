@@ -1,0 +1,125 @@
+"""Mistakes that turn up in many exercises, each recognised by what came back.
+
+A recogniser gets a wrong case and returns one sentence, or None when it does not know the mistake.  The
+sentence says what is wrong and where to look; it does not give the solution.
+"""
+
+from __future__ import annotations
+
+from course_lib.checks.part import Attempt, Wrong, is_endless, is_hang, returned_ranks
+from course_lib.checks.values import Tensor
+
+
+def nothing_returned(wrong: Wrong) -> str | None:
+    if any(wrong.played[rank].value is None for rank in wrong.wrong_ranks):
+        return "The function returns None: it needs a `return`."
+    return None
+
+
+def not_a_pair(wrong: Wrong) -> str | None:
+    values = [wrong.played[rank].value for rank in wrong.wrong_ranks]
+    if any(not isinstance(value, tuple) or len(value) != 2 for value in values):
+        return "Two values are expected: first the one of the left side, then the one of the right side."
+    return None
+
+
+def argument_altered(wrong: Wrong) -> str | None:
+    if any(wrong.played[rank].arguments != wrong.case.arguments[rank] for rank in wrong.wrong_ranks):
+        return "The function alters the tensor that it is given: what arrives needs a place of its own."
+    return None
+
+
+def argument_returned(wrong: Wrong) -> str | None:
+    if any(wrong.played[rank].shares_memory == "an argument" for rank in wrong.wrong_ranks):
+        return "What is returned is the argument itself, no copy: a change of one would change the other."
+    return None
+
+
+def not_waited_for(wrong: Wrong) -> str | None:
+    if _unwaited(wrong, "recv"):
+        return "What is received is used before it has arrived: nobody waits for irecv's handle."
+    return None
+
+
+def send_not_waited_for(found: Wrong) -> str | None:
+    """For ``accept``: the result may be right all the same."""
+    if _unwaited(found, "send"):
+        return (
+            "The function returns while a message may still be on its way out: nobody waits for isend's "
+            "handle, and the caller may change the tensor."
+        )
+    return None
+
+
+def form_changed(wrong: Wrong) -> str | None:
+    for rank in wrong.wrong_ranks:
+        for got, expected in _pairs(wrong.played[rank].value, wrong.case.expected[rank]):
+            if not isinstance(got, Tensor):
+                return "A tensor is expected."
+            if (got.dtype, got.shape) != (expected.dtype, expected.shape):
+                return "The shape or the dtype is not that of the tensor which was sent."
+    return None
+
+
+def numbers_reordered(wrong: Wrong) -> str | None:
+    for rank in wrong.wrong_ranks:
+        for got, expected in _pairs(wrong.played[rank].value, wrong.case.expected[rank]):
+            if got != expected and sorted(got.numbers) == sorted(expected.numbers):
+                return (
+                    "The right numbers have arrived in another order: a message is one block of memory, and "
+                    "this tensor's rows do not lie one after the other there."
+                )
+    return None
+
+
+def in_error(attempt: Attempt) -> str | None:
+    """What a run that hung or failed looks like."""
+    if is_endless(attempt):
+        return "The function goes on for ever: it needs an end that each rank reaches."
+    return _in_hang(attempt) if is_hang(attempt) else _in_failure(attempt)
+
+
+def _in_hang(attempt: Attempt) -> str | None:
+    doing = [state.doing for state in attempt.error.states]
+    if all(text.startswith("waits in send") for text in doing):
+        return "Deadlock: every rank waits until its message is received, and nobody has come to receive."
+    if all(text.startswith("waits in recv") for text in doing):
+        return "Deadlock: every rank waits for a message, and nobody has sent one."
+    if _waits_for(attempt, returned_ranks(attempt)):
+        return "Some ranks have returned, and others still wait for them: count the sends and the receives."
+    if any(text.startswith("waits in") for text in doing):
+        return "Deadlock: some ranks wait for each other in a circle. Follow what each of them does first."
+    return None
+
+
+_NO_BLOCK = "A message must be one block of memory, and this tensor's numbers do not lie in one piece."
+_TO_ITSELF = "A rank can't send a message to itself. What does one rank alone need?"
+_IN_FAILURES = {
+    "contiguous": _NO_BLOCK,
+    "should not be the same as the rank": _TO_ITSELF,
+    "message from itself": _TO_ITSELF,
+    "is not what rank": "A receiver must expect as many numbers, of the same dtype, as its sender sends.",
+}
+
+
+def _waits_for(attempt: Attempt, ranks: list[int]) -> bool:
+    """Whether somebody waits for a message of one of these ranks."""
+    doing = " ".join(f"{state.doing} " for state in attempt.error.states)
+    return any(f"rank {rank} " in doing for rank in ranks)
+
+
+def _in_failure(attempt: Attempt) -> str | None:
+    text = str(attempt.error)
+    return next((sentence for sign, sentence in _IN_FAILURES.items() if sign in text), None)
+
+
+def _unwaited(found: Wrong, kind: str) -> bool:
+    messages = [message for played in found.played for message in played.messages]
+    return any(message.kind == kind and message.waited is None for message in messages)
+
+
+def _pairs(got: object, expected: object) -> list[tuple]:
+    """The tensors of a result beside those expected, one or several."""
+    if isinstance(expected, tuple):
+        return list(zip(got, expected, strict=False)) if isinstance(got, tuple) else []
+    return [(got, expected)]

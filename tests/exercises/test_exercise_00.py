@@ -1,0 +1,67 @@
+"""The checks of exercise 00: every stored wrong answer is refused by name, every right one passes."""
+
+import re
+
+import pytest
+
+from course_lib.checks import exercise_00 as check
+from course_lib.checks import part
+from tests.exercises import answers
+
+PARTS = {
+    "neighbours": "neighbours",
+    "pass_right": "pass_right",
+    "exchange": "exchange",
+    "ready_for_nccl": "exchange",
+}
+
+
+@pytest.fixture
+def short_limits(monkeypatch):
+    """Answers that hang need not hang for long."""
+    monkeypatch.setattr(part, "SECONDS_WITHOUT_PROGRESS", 2)
+    monkeypatch.setattr(part, "SECONDS_FOR_ONE_WORLD_SIZE", 4)
+
+
+@pytest.mark.parametrize("path", answers.stored("wrong", "exercise_00"), ids=lambda path: path.stem)
+def test_a_wrong_answer_is_refused_with_its_sentence(path, short_limits, capfd):
+    answer = answers.load(path)
+    value = getattr(check, answer.PART)(getattr(answer, PARTS[answer.PART]))
+    printed, errors = capfd.readouterr()
+    assert value < 1.0
+    assert answer.SENTENCE in printed
+    assert errors == ""
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("path", answers.stored("right", "exercise_00"), ids=lambda path: path.stem)
+def test_a_right_answer_passes(path, name, capfd):
+    value = getattr(check, name)(getattr(answers.load(path), PARTS[name]))
+    printed, errors = capfd.readouterr()
+    assert value == 1.0, printed
+    assert "WRONG" not in printed
+    assert errors == ""
+
+
+def unfinished(*arguments):
+    raise NotImplementedError()
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_stub_is_calmly_not_yet_right(name, capfd):
+    assert getattr(check, name)(unfinished) == 0.0
+    printed, errors = capfd.readouterr()
+    assert re.fullmatch(r".*: not yet\. Replace `raise NotImplementedError\(\)` by your code\.\n", printed)
+    assert errors == ""
+
+
+def test_what_is_no_function_is_refused(capsys):
+    assert check.neighbours((0, 1)) == 0.0
+    assert "expected a function to check, got (0, 1)" in capsys.readouterr().out
+
+
+def test_messages_that_gloo_forgives_pass_the_part_about_gloo(capsys):
+    """Only the part about NCCL may refuse them."""
+    for name in ("stuck_on_nccl", "relies_on_tags"):
+        (path,) = (path for path in answers.stored("wrong", "exercise_00") if path.stem == name)
+        assert check.exchange(answers.load(path).exchange) == 1.0

@@ -1,0 +1,24 @@
+"""The ring turns the wrong way."""
+
+import torch
+import torch.distributed as dist
+
+PART = "pass_right"
+SENTENCE = "Left and right are swapped: what came back belongs to the right neighbour."
+
+
+def neighbours():
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    return (rank - 1) % ranks, (rank + 1) % ranks
+
+
+def pass_right(tensor):
+    left, right = neighbours()
+    if left == dist.get_rank():
+        return tensor.clone()
+    tensor = tensor.contiguous()
+    received = torch.empty_like(tensor)
+    handles = [dist.irecv(received, right), dist.isend(tensor, left)]
+    for handle in handles:
+        handle.wait()
+    return received

@@ -1,0 +1,25 @@
+"""Keeps passing on for ever."""
+
+import torch
+import torch.distributed as dist
+
+PART = "pass_right"
+SENTENCE = "The function goes on for ever: it needs an end that each rank reaches."
+
+
+def neighbours():
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    return (rank - 1) % ranks, (rank + 1) % ranks
+
+
+def pass_right(tensor):
+    left, right = neighbours()
+    if left == dist.get_rank():
+        return tensor.clone()
+    tensor = tensor.contiguous()
+    while True:
+        received = torch.empty_like(tensor)
+        handle = dist.irecv(received, left)
+        dist.isend(tensor, right).wait()
+        handle.wait()
+        tensor = received
