@@ -9,14 +9,15 @@
 
 Ranks are fresh processes, forked for each call from a server that has torch imported (fork_server), or
 started one by one where forking is not safe (fresh_processes).  Their communication is noted in logbooks
-(logbook, operations), from which a hang is explained (diagnosis, report).  Importing this package does not
-import torch.
+(logbook, operations); the notebook watches them (watching) and explains what went wrong (diagnosis,
+report).  Importing this package does not import torch.
 """
 
 from course_lib.ranks.current import device, log, progress
 from course_lib.ranks.devices import device_kind
+from course_lib.ranks.display import output
 from course_lib.ranks.errors import NeedsRanks, RankFailed, RanksError, RanksHung, RankState
-from course_lib.ranks.launch import output, run
+from course_lib.ranks.launch import run
 
 __all__ = [
     "NeedsRanks",

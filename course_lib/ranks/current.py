@@ -40,9 +40,9 @@ def enter(rank: int, ranks: int, device: str, live: Path, book: Logbook) -> None
     _current = _Current(rank, ranks, device, live, book)
 
 
-def rank() -> int | None:
-    """The rank that this process is, None in the notebook."""
-    return None if _current is None else _current.rank
+def is_rank() -> bool:
+    """Whether a function that ``ranks.run`` calls is running in this process."""
+    return _current is not None or torchrun.is_calling()
 
 
 def device() -> torch.device:

@@ -14,6 +14,9 @@ import tqdm
 _CHARACTERS_SHOWN_IN_NOTEBOOK = 20_000
 
 
+_last_output: list[bytes] = []
+
+
 class Live:
     """Follows the ranks' live files and shows what is new in them."""
 
@@ -50,12 +53,20 @@ class Live:
 
 
 def show_output(paths: list[Path]) -> None:
-    """Print what the ranks printed, rank by rank, each line labelled."""
+    """Print what the ranks printed, rank by rank, each line labelled, and keep it for ``output``."""
+    global _last_output
+    _last_output = [path.read_bytes() if path.exists() else b"" for path in paths]
     limit = _CHARACTERS_SHOWN_IN_NOTEBOOK if in_notebook() else None
     for rank, path in enumerate(paths):
         if path.exists():
             for text in labelled(rank, path, limit):
                 _print(text)
+
+
+def output(rank: int | None = None) -> str:
+    """All that the ranks of the last call printed, without labels; of one rank, if it is named."""
+    texts = _last_output if rank is None else [_last_output[rank]]
+    return b"".join(texts).decode("utf-8", errors="replace")
 
 
 def labelled(rank: int, path: Path, limit: int | None = None) -> Iterator[str]:

@@ -31,13 +31,14 @@ from typing import NoReturn
 from course_lib.ranks.errors import RanksError
 from course_lib.ranks.run_files import RunFiles
 
-_SECONDS_TO_START = 120  # importing torch from a cold network disk
-_SECONDS_TO_ANSWER = 15
+_SECONDS_TO_ANSWER = 120  # importing torch from a cold network disk
+_SECONDS_TO_END = 5
+_SECONDS_UNTIL_IDLE = 2
 _SECONDS_BETWEEN_LOOKS_BUSY, _SECONDS_BETWEEN_LOOKS_IDLE = 0.005, 0.5
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 
-def is_available() -> bool:
+def can_fork() -> bool:
     """Linux only: forking a process with torch in it is not safe on macOS, and Windows can't fork."""
     return sys.platform == "linux"
 
@@ -65,9 +66,8 @@ class ForkServer:
         self._socket = ours
         self._lines = ours.makefile("r", encoding="utf-8")
         self._lock = threading.Lock()
-        ours.settimeout(_SECONDS_TO_START)
-        self.folder = Path(self._receive()["folder"])
-        ours.settimeout(_SECONDS_TO_ANSWER)
+        self._requests = 0
+        self.folder = Path(self._receive(0)["folder"])
         atexit.register(self.close)
 
     @property
@@ -104,21 +104,23 @@ class ForkServer:
 
     def _ask(self, request: dict) -> None:
         with self._lock:
+            self._requests += 1
             try:
-                self._socket.sendall(json.dumps(request).encode() + b"\n")
-                self._receive()
+                self._socket.sendall(json.dumps({**request, "number": self._requests}).encode() + b"\n")
+                self._receive(self._requests)
             except OSError:
                 self.close()
-                raise RanksError(
-                    "The process that starts ranks does not answer. Run the cell again."
-                ) from None
+                raise RanksError("The process that starts ranks does not answer. Run it again.") from None
 
-    def _receive(self) -> dict:
-        line = self._lines.readline()
-        answer = json.loads(line) if line else {"error": "it ended"}
-        if "error" in answer:
-            raise RanksError(f"The process that starts ranks failed: {answer['error']}")
-        return answer
+    def _receive(self, number: int) -> dict:
+        """The answer to a request; answers to earlier ones, whose wait was interrupted, are passed over."""
+        while True:
+            line = self._lines.readline()
+            answer = json.loads(line) if line else {"error": "it ended"}
+            if "error" in answer:
+                raise RanksError(f"The process that starts ranks failed: {answer['error']}")
+            if answer["number"] == number:
+                return answer
 
 
 def serve(descriptor: int, kernel: int) -> NoReturn:
@@ -144,7 +146,8 @@ class _Server:
         self._ranks: dict[int, tuple[str, int]] = {}  # pid -> folder, rank
         self._folder = tempfile.mkdtemp(prefix="course-ranks-")
         gc.freeze()  # so that collecting garbage in a rank does not copy the server's memory
-        self._answer({"folder": self._folder})
+        self._answer({"number": 0, "folder": self._folder})
+        self._idle_since, self._has_imported_more = time.monotonic(), False
 
     def run(self) -> None:
         try:
@@ -153,6 +156,7 @@ class _Server:
                 self._reap()
                 wait = _SECONDS_BETWEEN_LOOKS_BUSY if self._ranks else _SECONDS_BETWEEN_LOOKS_IDLE
                 if not select.select([self._channel], [], [], wait)[0]:
+                    self._import_more_if_idle()
                     continue
                 received = self._channel.recv(65536)
                 if not received:
@@ -164,6 +168,16 @@ class _Server:
             self._end(set(self._ranks))
             shutil.rmtree(self._folder, ignore_errors=True)
 
+    def _import_more_if_idle(self) -> None:
+        """While the learner reads: what torch imports late, in seconds, at the first optimizer step."""
+        is_idle = not self._ranks and time.monotonic() - self._idle_since > _SECONDS_UNTIL_IDLE
+        if self._has_imported_more or not is_idle:
+            return
+        import torch._dynamo  # noqa: F401
+
+        gc.freeze()
+        self._has_imported_more = True
+
     def _do(self, request: dict) -> None:
         if "start" in request:
             for rank in range(request["ranks"]):
@@ -173,7 +187,8 @@ class _Server:
                 _kill(pid, signal.SIGUSR1)
         else:
             self._end(self._ranks_of(request["end"]))
-        self._answer({})
+        self._idle_since = time.monotonic()
+        self._answer({"number": request["number"]})
 
     def _ranks_of(self, folder: str) -> set[int]:
         return {pid for pid, (its_folder, _) in self._ranks.items() if its_folder == folder}
@@ -215,15 +230,13 @@ class _Server:
     def _note_end(self, pid: int, status: int) -> None:
         folder, rank = self._ranks.pop(pid, (None, None))
         if folder is not None:
-            path = RunFiles(Path(folder)).exit_status(rank)
-            with contextlib.suppress(OSError):  # the kernel removed the folder
-                path.write_text(str(os.waitstatus_to_exitcode(status)))
+            RunFiles(Path(folder)).write_exit_status(rank, os.waitstatus_to_exitcode(status))
 
     def _end(self, pids: set[int]) -> None:
         for pid in pids:
             _kill(-pid)  # its session's process group, with what it started
             _kill(pid)
-        until = time.monotonic() + _SECONDS_TO_ANSWER / 2
+        until = time.monotonic() + _SECONDS_TO_END
         while pids & set(self._ranks) and time.monotonic() < until:
             self._reap()
             time.sleep(0.001)

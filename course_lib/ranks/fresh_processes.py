@@ -69,7 +69,7 @@ class FreshProcesses:
                 env={**os.environ, "TORCH_CPP_LOG_LEVEL": "FATAL"},
                 start_new_session=True,
             )
-        threading.Thread(target=_note_end, args=(process, files.exit_status(rank)), daemon=True).start()
+        threading.Thread(target=_note_end, args=(process, files, rank), daemon=True).start()
         return process
 
 
@@ -87,10 +87,8 @@ def _end_with_the_kernel(folder: Path) -> None:
     os._exit(1)
 
 
-def _note_end(process: subprocess.Popen, path: Path) -> None:
-    status = process.wait()
-    with contextlib.suppress(OSError):  # the run is over and its folder gone
-        path.write_text(str(status))
+def _note_end(process: subprocess.Popen, files: RunFiles, rank: int) -> None:
+    files.write_exit_status(rank, process.wait())
 
 
 def _kill(process: subprocess.Popen) -> None:

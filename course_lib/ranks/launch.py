@@ -3,39 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import json
-import os
 import shutil
-import signal
-import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from course_lib.machine import usable_cores
-from course_lib.ranks import (
-    current,
-    devices,
-    display,
-    fork_server,
-    fresh_processes,
-    logbook,
-    payload,
-    report,
-    torchrun,
-)
-from course_lib.ranks.diagnosis import RankView
+from course_lib.ranks import current, devices, torchrun
 from course_lib.ranks.errors import RanksError
+from course_lib.ranks.fork_server import ForkServer, can_fork
+from course_lib.ranks.fresh_processes import FreshProcesses
 from course_lib.ranks.run_files import RunFiles
-
-_SECONDS_TO_START = 120
-_SECONDS_FOR_OTHERS = 2.0  # after a failure: until the others have come to where they wait
-_SECONDS_FOR_STACKS = 1.0
-_OUTPUT_LIMIT = 1 << 30  # bytes of printed text, all ranks together
+from course_lib.ranks.watching import Run, Starter, uninterrupted
 
 
 def run(
@@ -65,179 +46,16 @@ def run(
     """
     __tracebackhide__ = True
     _check(function, ranks, timeout, links)
-    if torchrun.is_here() and current.rank() is None:
+    if torchrun.is_here():
         return torchrun.run(function, ranks, args, kwargs, timeout)
     with devices.leased(ranks, device, timeout) as found, _run_folder() as (starter, files):
-        run_ = _Run(starter, files, ranks, timeout)
-        run_.prepare(found, (function, args, kwargs))
-        return run_.results()
+        call = Run(starter, files, ranks, timeout)
+        call.prepare(found, (function, args, kwargs))
+        return call.results()
 
 
-def output(rank: int | None = None) -> str:
-    """All that the ranks of the last call printed, without labels; of one rank, if it is named."""
-    texts = _last_output if rank is None else [_last_output[rank]]
-    return b"".join(texts).decode("utf-8", errors="replace")
-
-
-_last_output: list[bytes] = []
-_starter: fork_server.ForkServer | fresh_processes.FreshProcesses | None = None
+_starter: Starter | None = None
 _starter_lock = threading.Lock()
-
-
-class _Run:
-    """One call of ``ranks.run``, from the notebook's side."""
-
-    def __init__(self, starter, files: RunFiles, ranks: int, timeout: float):
-        self._starter = starter
-        self._files = files
-        self._ranks = range(ranks)
-        self._timeout = timeout
-        self._books: list[logbook.Logbook] = []
-        self._live = display.Live([files.live(rank) for rank in self._ranks])
-
-    def prepare(self, found: devices.Devices, call: tuple) -> None:
-        """Write all that the ranks will read."""
-        settings = {
-            "ranks": len(self._ranks),
-            "device": found.kind,
-            "threads": found.threads,
-            "environment": {**os.environ, **found.environment},
-            "working_folder": os.getcwd(),
-            "path": sys.path,
-        }
-        self._files.settings.write_text(json.dumps(settings))
-        payload.write(self._files.call, call, "the function with its arguments")
-        for rank in self._ranks:
-            logbook.create(self._files.logbook(rank))
-            self._books.append(logbook.Logbook(self._files.logbook(rank)))
-
-    def results(self) -> list[Any]:
-        """Start the ranks and return what they return; whatever happens, they are gone afterwards."""
-        __tracebackhide__ = True
-        where = ""
-        try:
-            self._starter.start(self._files.folder, len(self._ranks))
-            error = self._watch()
-        except KeyboardInterrupt:
-            with _uninterrupted():
-                where = report.where_they_were(self._records())
-            raise
-        finally:
-            with _uninterrupted():
-                self._starter.end(self._files.folder)
-                self._show_output()
-                print(where, end="")
-        if error is not None:
-            raise error
-        return [payload.read(self._files.result(rank)) for rank in self._ranks]
-
-    def _watch(self) -> RanksError | None:
-        """Wait until all have returned, or return the error that says why they won't."""
-        began = last_progress = time.monotonic()
-        progress = -1
-        while True:
-            self._live.show_new()
-            if self._any_failed():
-                return self._failure()
-            if all(book.state == logbook.RETURNED for book in self._books):
-                return None
-            now, seen = time.monotonic(), sum(book.progress for book in self._books)
-            if seen != progress:
-                progress, last_progress = seen, now
-            if now - last_progress > self._patience():
-                return report.hang(self._records(), self._timeout)
-            if not self._starter.is_usable:
-                return RanksError("The process that starts ranks was ended, and the ranks with it.")
-            if self._printed_bytes() > _OUTPUT_LIMIT:
-                limit = f"{_OUTPUT_LIMIT >> 20} MiB"
-                return RanksError(f"The ranks printed more than {limit}, so the run was ended.")
-            _pause(now - began)
-
-    def _patience(self) -> float:
-        """Starting is not the function's fault: it may take a while, on a busy machine or without a fork."""
-        starting = any(book.state == logbook.STARTING for book in self._books)
-        return max(self._timeout, _SECONDS_TO_START) if starting else self._timeout
-
-    def _any_failed(self) -> bool:
-        return any(
-            book.state == logbook.FAILED or self._files.exit_status(rank).exists()
-            for rank, book in enumerate(self._books)
-        )
-
-    def _failure(self) -> RanksError:
-        """Let the other ranks come to where they wait, so that the report is complete and always the same."""
-        began = time.monotonic()
-        quiet_since, progress = began, -1
-        while time.monotonic() - began < _SECONDS_FOR_OTHERS:
-            seen = sum(book.progress for book in self._books)
-            if seen != progress:
-                quiet_since, progress = time.monotonic(), seen
-            settled = all(self._status(rank) not in ("starting", "running") for rank in self._ranks)
-            if settled and time.monotonic() - quiet_since > 0.1:
-                break
-            _pause(0)
-        return report.failure(self._records())
-
-    def _records(self) -> list[report.RankRecord]:
-        # Before stacks are asked for: the signal may interrupt what a rank waits for.
-        records = [self._record(rank) for rank in self._ranks]
-        if any(record.view.status == "running" for record in records):
-            self._collect_stacks()
-        return [
-            dataclasses.replace(record, stack=report.parse_stack(self._stack_text(record.rank)))
-            for record in records
-        ]
-
-    def _collect_stacks(self) -> None:
-        """Ask the ranks for their stacks, and wait a moment for those that can answer."""
-        self._starter.dump_stacks(self._files.folder)
-        until = time.monotonic() + _SECONDS_FOR_STACKS
-        while time.monotonic() < until and not all(self._stack_text(rank) for rank in self._ranks):
-            _pause(0)
-
-    def _record(self, rank: int) -> report.RankRecord:
-        view = RankView(rank, self._status(rank), self._books[rank].operations())
-        status = self._files.exit_status(rank)
-        failure, exception = self._files.failure(rank), self._files.exception(rank)
-        return report.RankRecord(
-            view,
-            exit_status=int(status.read_text()) if view.status == "died" else None,
-            failure=payload.read(failure) if view.status == "raised" else None,
-            exception=_exception(exception) if view.status == "raised" and exception.exists() else None,
-        )
-
-    def _status(self, rank: int) -> str:
-        book = self._books[rank]
-        if book.state == logbook.FAILED:
-            return "raised"
-        if self._files.exit_status(rank).exists():
-            return "died"
-        if book.state == logbook.RUNNING:
-            return "waiting" if book.is_waiting else "running"
-        return "returned" if book.state == logbook.RETURNED else "starting"
-
-    def _stack_text(self, rank: int) -> str:
-        path = self._files.stack(rank)
-        return path.read_text(errors="replace") if path.exists() else ""
-
-    def _printed_bytes(self) -> int:
-        paths = (self._files.output(rank) for rank in self._ranks)
-        return sum(path.stat().st_size for path in paths if path.exists())
-
-    def _show_output(self) -> None:
-        global _last_output
-        self._live.show_new()
-        self._live.close()
-        paths = [self._files.output(rank) for rank in self._ranks]
-        _last_output = [path.read_bytes() if path.exists() else b"" for path in paths]
-        display.show_output(paths)
-
-
-def _exception(path: Path) -> BaseException | None:
-    try:
-        return payload.read(path)
-    except Exception:  # its class may refuse to be rebuilt here; the report has its text
-        return None
 
 
 def _check(function: Any, ranks: Any, timeout: Any, links: Any) -> None:
@@ -255,49 +73,31 @@ def _check(function: Any, ranks: Any, timeout: Any, links: Any) -> None:
         raise ValueError(f"timeout={timeout!r}: expected a number of seconds above 0")
     if links is not None:
         raise ValueError(f"links={links!r}: slow links are not to be had yet; expected None")
-    if current.rank() is not None:
+    if current.is_rank():
         raise RanksError("ranks.run was called inside a rank, and a rank can't start ranks of its own.")
 
 
 @contextlib.contextmanager
-def _run_folder() -> Iterator[tuple[Any, RunFiles]]:
+def _run_folder() -> Iterator[tuple[Starter, RunFiles]]:
     starter = _get_starter()
     folder = Path(tempfile.mkdtemp(dir=starter.folder))
     try:
         yield starter, RunFiles(folder)
     finally:
-        with _uninterrupted():
+        with uninterrupted():
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _get_starter() -> Any:
+def _get_starter() -> Starter:
     """The process that starts ranks; it lives as long as the notebook's kernel."""
     global _starter
     with _starter_lock:
         if _starter is None or not _starter.is_usable:
             if _starter is not None:
                 _starter.close()
-            if fork_server.is_available():
-                _starter = fork_server.ForkServer()
+            if can_fork():
+                _starter = ForkServer()
             else:
                 print("On this system every rank is a new Python process, so a call takes some seconds.")
-                _starter = fresh_processes.FreshProcesses()
+                _starter = FreshProcesses()
         return _starter
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Hold back Ctrl-C and Jupyter's interrupt while ranks are ended."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _pause(elapsed: float) -> None:
-    """Short at first, so that short runs end at once; longer later, to leave the cores to the ranks."""
-    time.sleep(min(0.02, 0.001 + elapsed / 20))

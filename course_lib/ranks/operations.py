@@ -276,7 +276,7 @@ def _describe_collective(group: dist.ProcessGroup, method: str, args: tuple, kwa
     kind, own = _COLLECTIVES[method], dist.get_rank()
     tensors = _tensors(args)
     settings = _settings(kind, (*args, *kwargs.values()))
-    content = f"a {_dtype(tensors[0])} tensor of shape {tuple(tensors[0].shape)}" if tensors else ""
+    content = f"shape {tuple(tensors[0].shape)} {_dtype(tensors[0])}" if tensors else ""
     must_agree = content if kind in _SAME_SHAPE else _dtype(tensors[0]) if tensors else ""
     return {
         "kind": kind, "channel": str(group.group_name), "signature": f"{kind} {must_agree} {settings}",

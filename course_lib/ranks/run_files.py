@@ -5,6 +5,7 @@ Files survive their writer, so what a rank printed and did can still be read aft
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,3 +61,11 @@ class RunFiles:
     def exit_status(self, rank: int) -> Path:
         """How the process ended: its exit code, or minus the signal that ended it."""
         return self.folder / f"exit.{rank}"
+
+    def write_exit_status(self, rank: int, status: int) -> None:
+        """Does nothing if the run is over and its folder gone."""
+        path = self.exit_status(rank)
+        unfinished = path.with_name(f"{path.name}.unfinished")
+        with contextlib.suppress(OSError):
+            unfinished.write_text(str(status))
+            unfinished.replace(path)

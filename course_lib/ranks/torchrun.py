@@ -9,7 +9,7 @@ import contextlib
 import datetime
 import io
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from course_lib.ranks import payload
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 def is_here() -> bool:
     """Whether torchrun (or Slurm with the same variables) started this process."""
+    # Ranks of ranks.run have RANK and WORLD_SIZE, too, but no address to meet at.
     return all(name in os.environ for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"))
 
 
@@ -59,7 +60,7 @@ def run(function: Callable, ranks: int, args: tuple, kwargs: dict, timeout: floa
     function, args, kwargs = payload.from_bytes(payload.to_bytes((function, args, kwargs), what))
     seed(rank())
     printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
+    with contextlib.redirect_stdout(printed), _calling():
         result = function(*args, **kwargs)
     gathered: list[Any] = [None] * ranks
     dist.all_gather_object(gathered, payload.to_bytes((result, printed.getvalue()), "the result"))
@@ -67,6 +68,24 @@ def run(function: Callable, ranks: int, args: tuple, kwargs: dict, timeout: floa
     if rank() == 0:
         _show([text for _, text in results])
     return [result for result, _ in results]
+
+
+def is_calling() -> bool:
+    """Whether ``run`` is calling a function right now."""
+    return _is_calling
+
+
+_is_calling = False
+
+
+@contextlib.contextmanager
+def _calling() -> Iterator[None]:
+    global _is_calling
+    _is_calling = True
+    try:
+        yield
+    finally:
+        _is_calling = False
 
 
 def _join(timeout: float) -> None:

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 
 import numpy
 import pytest
@@ -16,7 +17,7 @@ import torch.distributed as dist
 
 from course_lib import ranks
 from course_lib.machine import usable_cores
-from course_lib.ranks import fresh_processes, launch
+from course_lib.ranks import fork_server, fresh_processes, launch
 
 
 def run(function, count, *args, **kwargs):
@@ -150,6 +151,19 @@ def test_torch_was_there_before_the_rank_started():
     maps = open(f"/proc/{launch._starter._process.pid}/maps").read()
     assert "libtorch_cpu" in maps
     assert len(os.listdir(f"/proc/{launch._starter._process.pid}/task")) == 1
+
+
+def has_imported(module):
+    return module in sys.modules
+
+
+def test_what_an_optimizer_step_imports_is_there_after_a_while():
+    """torch imports its compiler at the first step: 3 s on each rank of each call, if the server had it not."""
+    until = time.monotonic() + 100
+    while not run(has_imported, 1, "torch._dynamo")[0]:
+        assert time.monotonic() < until
+        time.sleep(1.5 * fork_server._SECONDS_UNTIL_IDLE)
+    test_torch_was_there_before_the_rank_started()
 
 
 def test_importing_the_launcher_does_not_import_torch():
