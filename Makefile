@@ -37,9 +37,12 @@ lint: test-environment
 	@$(TEST_PYTHON) -m ruff check .
 	@$(TEST_PYTHON) tools/clean_notebooks.py --check $(NOTEBOOKS)
 
-# Universal: one file for Linux, macOS and Windows and for each Python that the course supports.
-lock: test-environment
-	@$(TEST_PYTHON) -m uv pip compile --quiet --universal --all-extras --python-version 3.11 \
+# Universal: one file for Linux, macOS and Windows and for each Python that the course supports. In an environment
+# of its own, since .venv-test can't be made while the lock contradicts pyproject.toml.
+lock:
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(PYTHON) -m venv "$$folder" \
+	&& "$$folder/bin/pip" install --quiet "$$(sed -n 's/^ *"\(uv==[^"]*\)".*/\1/p' pyproject.toml)" \
+	&& "$$folder/bin/uv" pip compile --quiet --universal --all-extras --python-version 3.11 \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 		--output-file requirements.lock pyproject.toml $(ARGS)
 

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,14 +106,17 @@ def private_folders(private: Path) -> dict[str, str]:
 
 
 def wait_for_server(process: subprocess.Popen, runtime: Path, log: Path) -> dict:
-    """The server's own description of itself, written once it listens."""
+    """The server's own description of itself, once it answers."""
     deadline = time.monotonic() + START_LIMIT
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise RuntimeError(f"JupyterLab ended with status {process.returncode}:\n{log.read_text()}")
         for file in runtime.glob("jpserver-*.json"):
-            with contextlib.suppress(json.JSONDecodeError):  # half written
-                return json.loads(file.read_text())
+            # The file may be half written, and is written before the server listens.
+            with contextlib.suppress(json.JSONDecodeError, urllib.error.URLError):
+                info = json.loads(file.read_text())
+                urllib.request.urlopen(f"{info['url']}api", timeout=5).close()
+                return info
         time.sleep(0.1)
     raise TimeoutError(f"JupyterLab did not start within {START_LIMIT} s:\n{log.read_text()}")
 

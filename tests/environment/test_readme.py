@@ -1,0 +1,43 @@
+"""The README promises nothing that is not there."""
+
+import json
+import re
+
+from course_lib import cli
+from tests.environment.repository import ROOT
+
+README = (ROOT / "README.md").read_text()
+
+
+def lessons(text: str) -> list[tuple[str, ...]]:
+    """Rows of a table of lessons: number and title, question, minutes, minutes on the core path."""
+    rows = re.findall(r"^\| \**(\d\d [^|*]+?)\** \| ([^|]+?) \| (\d+) \| (\d+) \|", text, re.MULTILINE)
+    assert len(rows) == 9
+    return rows
+
+
+def test_the_lessons_and_minutes_are_those_of_lesson_00():
+    cells = json.loads((ROOT / "notebooks" / "00_start_here.ipynb").read_text())["cells"]
+    assert lessons(README) == lessons("\n".join("".join(cell["source"]) for cell in cells))
+
+
+def test_the_minutes_add_up_to_what_is_said():
+    minutes, core = (sum(int(row[column]) for row in lessons(README)) for column in (2, 3))
+    assert (round(minutes / 60), round(core / 60)) == (14, 8)
+
+
+def test_lessons_that_are_here_and_planned_ones_are_told_apart():
+    here = {path.name[:2] for path in (ROOT / "notebooks").glob("*.ipynb")}
+    states = re.findall(r"^\| (\d\d) .* \| (here|planned) \|$", README, re.MULTILINE)
+    assert {number for number, state in states if state == "here"} == here
+
+
+def test_files_commands_and_targets_that_it_names_are_there():
+    makefile = (ROOT / "Makefile").read_text()
+    blocks = " ".join(re.findall(r"```[^`]+```", README))
+    for target in re.findall(r"\bmake ([a-z-]+)", blocks):
+        assert re.search(f"^{target}:", makefile, re.MULTILINE), target
+    for command in re.findall(r"(?:/course|course_lib|\ncourse) ([a-z]+)\b", blocks):
+        assert command in cli.COMMANDS, command
+    for path in re.findall(r"\b(?:tools|notebooks)/[\w.]+", README):
+        assert (ROOT / path).exists(), path
