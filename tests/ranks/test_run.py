@@ -158,7 +158,7 @@ def has_imported(module):
 
 
 def test_what_an_optimizer_step_imports_is_there_after_a_while():
-    """torch imports its compiler at the first step: 3 s on each rank of each call, if the server had it not."""
+    """torch imports its compiler at the first step: 3 s in each call, if the server had it not."""
     until = time.monotonic() + 100
     while not run(has_imported, 1, "torch._dynamo")[0]:
         assert time.monotonic() < until
