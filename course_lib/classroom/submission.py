@@ -1,0 +1,134 @@
+"""A learner's notebook as a file: reading its answers, whatever state it is in, into the exercise's master.
+
+Nothing of a learner's notebook is used but the text of its answer cells, found by their grade_id.  Its
+check cells and stored outputs have no effect.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from course_lib.working_copy import COURSE_ROOT
+
+MASTERS = COURSE_ROOT / "exercises" / "masters"
+_LARGEST = 20 * 2**20  # bytes
+
+
+class Unusable(Exception):
+    """No answers can be read from a file; str() says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Filled:
+    """An exercise's master with a learner's answers in it, and what was odd about their notebook."""
+
+    exercise: str  # such as 00_exchange
+    notebook: dict
+    remarks: list[str] = field(default_factory=list)
+
+
+def fill_master(path: Path, masters: Path = MASTERS) -> Filled:
+    """Put the answers of the notebook at ``path`` into the master of its exercise.
+
+    Raises Unusable when the file is no notebook, or holds no exercise's answer cells.
+    """
+    learners = _graded_cells(_read(path))
+    exercise, master = _master_of(path, learners, masters)
+    remarks = []
+    for cell in master["cells"]:
+        grade_id, grading = _grading(cell)
+        if grading.get("solution"):
+            if grade_id in learners and learners[grade_id]["cell_type"] == cell["cell_type"]:
+                cell["source"] = _source(learners[grade_id])
+            else:
+                remarks.append(f"The answer cell {grade_id} is missing: take it from a fresh copy.")
+        elif grading.get("grade") and _source(learners.get(grade_id, cell)) != _source(cell):
+            remarks.append(f"The check cell {grade_id} has been changed; the original one is used.")
+    return Filled(exercise, master, remarks)
+
+
+def check_cells(notebook: dict) -> dict[str, float]:
+    """The grade_ids of a notebook's check cells and the points that each is worth, in order."""
+    found = (_grading(cell) for cell in notebook["cells"])
+    return {grade_id: float(grading["points"]) for grade_id, grading in found if grading.get("grade")}
+
+
+def answer_cells(notebook: dict) -> dict[str, str]:
+    """The text of a notebook's answer cells by grade_id, in order."""
+    return {
+        _grading(cell)[0]: _source(cell) for cell in notebook["cells"] if _grading(cell)[1].get("solution")
+    }
+
+
+def _read(path: Path) -> dict:
+    """A notebook file of format 4 as plain data."""
+    try:
+        if not path.is_file():
+            raise Unusable("There is no such file." if not path.exists() else "This is not a file.")
+        if path.stat().st_size > _LARGEST:
+            raise Unusable(f"It is larger than {_LARGEST >> 20} MB. Clear its outputs, and save it.")
+        notebook = json.loads(path.read_bytes())
+    except OSError as error:
+        raise Unusable(f"It can't be read: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise Unusable("It is not a notebook: its text is not JSON.") from None
+    if not isinstance(notebook, dict) or "nbformat" not in notebook:
+        raise Unusable("It is not a notebook: it does not say its nbformat.")
+    if notebook["nbformat"] != 4:
+        raise Unusable(f"Its nbformat is {notebook['nbformat']!r:.20}, not 4. Save it in JupyterLab.")
+    if not _has_cells(notebook):
+        raise Unusable("It is not a notebook: its cells can't be read.")
+    return notebook
+
+
+def _has_cells(notebook: dict) -> bool:
+    cells = notebook.get("cells")
+    return isinstance(cells, list) and all(
+        isinstance(cell, dict)
+        and isinstance(cell.get("metadata"), dict)
+        and isinstance(cell.get("cell_type"), str)
+        and _is_text(cell.get("source"))
+        for cell in cells
+    )
+
+
+def _is_text(source: object) -> bool:
+    lines = source if isinstance(source, list) else [source]
+    return all(isinstance(line, str) for line in lines)
+
+
+def _graded_cells(notebook: dict) -> dict[str, dict]:
+    """All cells with a grade_id, by it."""
+    cells: dict[str, dict] = {}
+    for cell in notebook["cells"]:
+        grade_id, _ = _grading(cell)
+        if grade_id in cells:
+            raise Unusable(f"Two cells have the grade_id {grade_id:.60}: delete one of them.")
+        if grade_id is not None:
+            cells[grade_id] = cell
+    return cells
+
+
+def _grading(cell: dict) -> tuple[str | None, dict]:
+    """A cell's grade_id and what nbgrader knows of it; None without one."""
+    grading = cell["metadata"].get("nbgrader")
+    if not isinstance(grading, dict) or not isinstance(grading.get("grade_id"), str):
+        return None, {}
+    return grading["grade_id"], grading
+
+
+def _source(cell: dict) -> str:
+    return "".join(cell["source"])
+
+
+def _master_of(path: Path, learners: dict[str, dict], masters: Path) -> tuple[str, dict]:
+    """The exercise that a notebook is an answer to: by its name, else by its cells."""
+    candidates = {file.stem: json.loads(file.read_bytes()) for file in sorted(masters.glob("*.ipynb"))}
+    common = {name: len(set(learners) & set(answer_cells(master))) for name, master in candidates.items()}
+    named = [name for name in candidates if path.name.startswith(name) and common[name]]
+    best = named or sorted(candidates, key=lambda name: -common[name])[:1]
+    if not best or not common[best[0]]:
+        raise Unusable("It holds no answer cell of any exercise. Begin from a fresh copy of the exercise.")
+    return best[0], candidates[best[0]]
