@@ -30,15 +30,21 @@ def test_help_lists_the_commands():
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)
-def test_each_command_has_help(command):
-    done = course(command, "--help")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "usage: course " + command in done.stdout
+def test_each_command_has_help(command, capsys):
+    try:
+        status = cli.main([command, "--help"])
+    except SystemExit as ended:  # argparse's own way
+        status = ended.code
+    output = capsys.readouterr()
+    assert (status, output.err) == (0, "")
+    assert f"usage: course {command}" in output.out
 
 
-def test_no_command_and_an_unknown_one_end_with_status_2():
-    assert course().returncode == 2
-    assert course("teach").returncode == 2
+def test_no_command_and_an_unknown_one_end_with_status_2(capsys):
+    assert cli.main([]) == 2
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["teach"])
+    assert ended.value.code == 2 and "teach" in capsys.readouterr().err
 
 
 def modules_after(statement):
@@ -56,7 +62,33 @@ def test_help_imports_no_torch_and_no_command():
     assert not loaded & {"torch", "numpy", "matplotlib", "course_lib.doctor"}
 
 
+TALKS = """
+import sys, types
+from course_lib import cli
+
+def main(arguments):
+    for number in range(100_000):
+        print(number)
+    return 0
+
+sys.modules["talks"] = types.SimpleNamespace(main=main, add_arguments=lambda parser: None)
+cli.COMMANDS["talk"] = ("talks", "print much")
+sys.exit(cli.main(["talk"]))
+"""
+
+
 def test_a_reader_that_stops_early_is_no_error():
-    command = f"{sys.executable} -m course_lib doctor | head -1"
-    done = subprocess.run(command, shell=True, capture_output=True, text=True)
-    assert done.stdout.count("\n") == 1 and done.stderr == ""
+    command = [sys.executable, "-c", TALKS]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as talker:
+        assert talker.stdout.readline() == "0\n"
+        talker.stdout.close()
+        assert talker.stderr.read() == ""
+        assert talker.wait(30) == 141
+
+
+def test_ctrl_c_ends_a_command_without_a_traceback(monkeypatch):
+    def main(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("course_lib.doctor.main", main)
+    assert cli.main(["doctor"]) == 130

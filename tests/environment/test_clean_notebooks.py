@@ -1,14 +1,11 @@
 """Committed notebooks keep their outputs and hold no noise."""
 
-import subprocess
-import sys
-
 import nbformat
 import pytest
 from nbformat import v4
 
 from tests.environment.repository import ROOT, tracked_files
-from tools.clean_notebooks import WIDGET_VIEW, clean, problems, refusals
+from tools.clean_notebooks import WIDGET_VIEW, clean, main, problems, refusals
 
 
 def notebook_with(output, metadata=None):
@@ -67,18 +64,17 @@ def test_plain_text_and_pictures_are_not_refused():
     assert list(refusals(notebook_with(stream("1/2 of 0x10 tmp /rank")))) == []
 
 
-def run_tool(*arguments):
-    command = [sys.executable, ROOT / "tools" / "clean_notebooks.py", *arguments]
-    return subprocess.run(command, capture_output=True, text=True)
+def test_the_tool_checks_then_rewrites_then_is_content(tmp_path, monkeypatch):
+    def run_tool(*arguments):
+        monkeypatch.setattr("sys.argv", ["clean_notebooks.py", *map(str, arguments)])
+        return main()
 
-
-def test_the_tool_checks_then_rewrites_then_is_content(tmp_path):
     path = tmp_path / "lesson.ipynb"
     nbformat.write(notebook_with(stream("3\n"), {"execution": {}}), path)
     before = path.read_bytes()
-    assert run_tool("--check", path).returncode == 1
+    assert run_tool("--check", path) == 1
     assert path.read_bytes() == before
-    assert run_tool(path).returncode == 1  # a hook must stop the commit that it changed
-    assert run_tool(path).returncode == 0
-    assert run_tool("--check", path).returncode == 0
+    assert run_tool(path) == 1  # a hook must stop the commit that it changed
+    assert run_tool(path) == 0
+    assert run_tool("--check", path) == 0
     assert b'"3\\n"' in path.read_bytes()
