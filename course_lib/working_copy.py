@@ -262,13 +262,18 @@ def _lab_command(folder: Path, options: list[str]) -> list[str]:
 
 
 def _lab_environment(folder: Path) -> dict[str, str]:
-    """This environment, with a folder of defaults for JupyterLab that asks nobody about news."""
+    """This environment with the command `course`, and defaults for JupyterLab that ask nobody about news."""
     settings = folder / MANIFEST.parent / "jupyter"
     overrides = settings / "labconfig" / "default_setting_overrides.json"
     if not overrides.exists():
         _write(overrides, (json.dumps(_LAB_SETTINGS, indent=1) + "\n").encode())
     paths = [str(settings), os.environ.get("JUPYTER_CONFIG_PATH", "")]
-    return {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))}
+    programs = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    return {
+        **os.environ,
+        "JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths)),
+        "PATH": os.pathsep.join(filter(None, programs)),
+    }
 
 
 def _become(command: list[str], environment: dict[str, str], folder: Path) -> int:

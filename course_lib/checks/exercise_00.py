@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from course_lib.checks import mistakes, nccl_order
-from course_lib.checks.part import Case, Part, Wrong
+from course_lib.checks.part import Case, Compared, Part
 from course_lib.checks.part import check as _check
 from course_lib.checks.values import Tensor, counting_up
 
@@ -96,14 +96,14 @@ def _late(case: int, ranks: int) -> int | None:
 # --- What mistakes look like ---
 
 
-def _swapped_numbers(wrong: Wrong) -> str | None:
+def _swapped_numbers(wrong: Compared) -> str | None:
     """(right, left) in place of (left, right)."""
     if all(wrong.played[rank].value == wrong.case.expected[rank][::-1] for rank in wrong.wrong_ranks):
         return "Left and right are swapped: rank r - 1 sits to the left of rank r."
     return None
 
 
-def _numbers_off_the_ends(wrong: Wrong) -> str | None:
+def _numbers_off_the_ends(wrong: Compared) -> str | None:
     world = wrong.case.arguments[0][1]
     for rank in wrong.wrong_ranks:
         value = wrong.played[rank].value
@@ -112,32 +112,32 @@ def _numbers_off_the_ends(wrong: Wrong) -> str | None:
     return None
 
 
-def _wrong_ring(wrong: Wrong) -> str | None:
+def _wrong_ring(wrong: Compared) -> str | None:
     own = [wrong.case.arguments[rank][0] for rank in wrong.wrong_ranks]
     if wrong.case.arguments[0][1] > 2 and set(own) <= {0, wrong.case.arguments[0][1] - 1}:
         return "Only the ring's ends are wrong: rank 0 and rank N - 1 are neighbours of each other."
     return None
 
 
-def _passed_left(wrong: Wrong) -> str | None:
+def _passed_left(wrong: Compared) -> str | None:
     if wrong.ranks > 2 and _comes_from(wrong, lambda rank: rank + 1):
         return "Left and right are swapped: what came back belongs to the right neighbour."
     return None
 
 
-def _own_data(wrong: Wrong) -> str | None:
+def _own_data(wrong: Compared) -> str | None:
     if wrong.ranks > 1 and _comes_from(wrong, lambda rank: rank):
         return "Every rank has got its own numbers back: nothing has come from a neighbour."
     return None
 
 
-def _ends_do_not_meet(wrong: Wrong) -> str | None:
+def _ends_do_not_meet(wrong: Compared) -> str | None:
     if wrong.ranks > 2 and set(wrong.wrong_ranks) <= {0, wrong.ranks - 1}:
         return "Only the ring's ends are wrong: rank 0 and rank N - 1 are neighbours of each other."
     return None
 
 
-def _comes_from(wrong: Wrong, source: Callable[[int], int]) -> bool:
+def _comes_from(wrong: Compared, source: Callable[[int], int]) -> bool:
     """Whether every wrong rank returned the only argument of rank ``source(rank)``."""
     arguments = wrong.case.arguments
     return all(
@@ -145,7 +145,7 @@ def _comes_from(wrong: Wrong, source: Callable[[int], int]) -> bool:
     )
 
 
-def _crossed_messages(wrong: Wrong) -> str | None:
+def _crossed_messages(wrong: Compared) -> str | None:
     """The right neighbours, but the message that was meant for the other side."""
     expected = [_of_neighbours(wrong, rank, left=0, right=1) for rank in wrong.wrong_ranks]
     if [wrong.played[rank].value for rank in wrong.wrong_ranks] != expected:
@@ -158,7 +158,7 @@ def _crossed_messages(wrong: Wrong) -> str | None:
     return "`to_left` has gone to the right neighbour, and `to_right` to the left one."
 
 
-def _swapped_results(wrong: Wrong) -> str | None:
+def _swapped_results(wrong: Compared) -> str | None:
     """The right messages, returned in the wrong order."""
     expected = [wrong.case.expected[rank][::-1] for rank in wrong.wrong_ranks]
     if [wrong.played[rank].value for rank in wrong.wrong_ranks] != expected:
@@ -166,7 +166,7 @@ def _swapped_results(wrong: Wrong) -> str | None:
     return "Left and right are swapped in what is returned: what came from the left is expected first."
 
 
-def _passed_on_both_sides(wrong: Wrong) -> str | None:
+def _passed_on_both_sides(wrong: Compared) -> str | None:
     """All from the side where it should have gone."""
     own = [tuple(wrong.case.arguments[rank]) for rank in wrong.wrong_ranks]
     got = [wrong.played[rank].value for rank in wrong.wrong_ranks]
@@ -175,20 +175,20 @@ def _passed_on_both_sides(wrong: Wrong) -> str | None:
     return None
 
 
-def _one_side_twice(wrong: Wrong) -> str | None:
+def _one_side_twice(wrong: Compared) -> str | None:
     pairs = [wrong.played[rank].value for rank in wrong.wrong_ranks]
     if all(isinstance(pair, tuple) and len(pair) == 2 and pair[0] == pair[1] for pair in pairs):
         return "The same message is returned for both sides."
     return None
 
 
-def _of_neighbours(wrong: Wrong, rank: int, left: int, right: int) -> tuple:
+def _of_neighbours(wrong: Compared, rank: int, left: int, right: int) -> tuple:
     """Argument number ``left`` of the left neighbour, and number ``right`` of the right one."""
     arguments = wrong.case.arguments
     return arguments[rank - 1][left], arguments[(rank + 1) % wrong.ranks][right]
 
 
-def _not_on_nccl(found: Wrong) -> str | None:
+def _not_on_nccl(found: Compared) -> str | None:
     """Follow the messages under NCCL's rules; more messages than needed are no fault here."""
     verdict = nccl_order.follow([played.messages for played in found.played])
     if verdict.stuck:
@@ -202,7 +202,7 @@ def _not_on_nccl(found: Wrong) -> str | None:
     return None
 
 
-def _all(*accepting: Callable[[Wrong], str | None]) -> Callable[[Wrong], str | None]:
+def _all(*accepting: Callable[[Compared], str | None]) -> Callable[[Compared], str | None]:
     return lambda found: next(filter(None, (accept(found) for accept in accepting)), None)
 
 
@@ -257,5 +257,4 @@ READY_FOR_NCCL = Part(
     mistakes.in_error,
     _all(_not_on_nccl, mistakes.send_not_waited_for),
     world_sizes=(2, 3, 4, 5),
-    device="auto",
 )

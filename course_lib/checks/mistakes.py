@@ -6,42 +6,42 @@ sentence says what is wrong and where to look; it does not give the solution.
 
 from __future__ import annotations
 
-from course_lib.checks.part import Attempt, Wrong, is_endless, is_hang, returned_ranks
+from course_lib.checks.part import Attempt, Compared, is_endless, is_hang, returned_ranks
 from course_lib.checks.values import Tensor
 
 
-def nothing_returned(wrong: Wrong) -> str | None:
+def nothing_returned(wrong: Compared) -> str | None:
     if any(wrong.played[rank].value is None for rank in wrong.wrong_ranks):
         return "The function returns None: it needs a `return`."
     return None
 
 
-def not_a_pair(wrong: Wrong) -> str | None:
+def not_a_pair(wrong: Compared) -> str | None:
     values = [wrong.played[rank].value for rank in wrong.wrong_ranks]
     if any(not isinstance(value, tuple) or len(value) != 2 for value in values):
         return "Two values are expected: first the one of the left side, then the one of the right side."
     return None
 
 
-def argument_altered(wrong: Wrong) -> str | None:
+def argument_altered(wrong: Compared) -> str | None:
     if any(wrong.played[rank].arguments != wrong.case.arguments[rank] for rank in wrong.wrong_ranks):
         return "The function alters the tensor that it is given: what arrives needs a place of its own."
     return None
 
 
-def argument_returned(wrong: Wrong) -> str | None:
+def argument_returned(wrong: Compared) -> str | None:
     if any(wrong.played[rank].shares_memory == "an argument" for rank in wrong.wrong_ranks):
         return "What is returned is the argument itself, no copy: a change of one would change the other."
     return None
 
 
-def not_waited_for(wrong: Wrong) -> str | None:
+def not_waited_for(wrong: Compared) -> str | None:
     if _unwaited(wrong, "recv"):
         return "What is received is used before it has arrived: nobody waits for irecv's handle."
     return None
 
 
-def send_not_waited_for(found: Wrong) -> str | None:
+def send_not_waited_for(found: Compared) -> str | None:
     """For ``accept``: the result may be right all the same."""
     if _unwaited(found, "send"):
         return (
@@ -51,7 +51,7 @@ def send_not_waited_for(found: Wrong) -> str | None:
     return None
 
 
-def form_changed(wrong: Wrong) -> str | None:
+def form_changed(wrong: Compared) -> str | None:
     for rank in wrong.wrong_ranks:
         for got, expected in _pairs(wrong.played[rank].value, wrong.case.expected[rank]):
             if not isinstance(got, Tensor):
@@ -61,7 +61,7 @@ def form_changed(wrong: Wrong) -> str | None:
     return None
 
 
-def numbers_reordered(wrong: Wrong) -> str | None:
+def numbers_reordered(wrong: Compared) -> str | None:
     for rank in wrong.wrong_ranks:
         for got, expected in _pairs(wrong.played[rank].value, wrong.case.expected[rank]):
             if got != expected and sorted(got.numbers) == sorted(expected.numbers):
@@ -95,7 +95,7 @@ def _in_hang(attempt: Attempt) -> str | None:
 _NO_BLOCK = "A message must be one block of memory, and this tensor's numbers do not lie in one piece."
 _TO_ITSELF = "A rank can't send a message to itself. What does one rank alone need?"
 _IN_FAILURES = {
-    "contiguous": _NO_BLOCK,
+    "to be contiguous": _NO_BLOCK,
     "should not be the same as the rank": _TO_ITSELF,
     "message from itself": _TO_ITSELF,
     "is not what rank": "A receiver must expect as many numbers, of the same dtype, as its sender sends.",
@@ -113,7 +113,7 @@ def _in_failure(attempt: Attempt) -> str | None:
     return next((sentence for sign, sentence in _IN_FAILURES.items() if sign in text), None)
 
 
-def _unwaited(found: Wrong, kind: str) -> bool:
+def _unwaited(found: Compared, kind: str) -> bool:
     messages = [message for played in found.played for message in played.messages]
     return any(message.kind == kind and message.waited is None for message in messages)
 

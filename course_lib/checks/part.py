@@ -34,6 +34,7 @@ SECONDS_FOR_ONE_WORLD_SIZE = 15  # for functions that communicate without end
 MOST_HANGS = 2  # then the other world sizes are left out; one function without end is enough
 _LATE_SECONDS = 0.1
 _RANKS_SHOWN = 3
+_CASE_BEGINS = "\x1f"  # a line that no learner prints
 _ENDLESS = "kept communicating and did not return"
 _SHOWN_IN_FULL = 2  # wrong world sizes
 
@@ -79,8 +80,8 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Wrong:
-    """The first case of a world size that is not right, for recognisers."""
+class Compared:
+    """One case, what was expected and what came back: what recognisers see."""
 
     ranks: int
     case: Case
@@ -91,7 +92,7 @@ class Wrong:
         return [rank for rank in range(self.ranks) if not _is_right(self.case, rank, self.played[rank])]
 
 
-Recogniser = Callable[[Wrong], str | None]
+Recogniser = Callable[[Compared], str | None]
 
 
 @dataclass(frozen=True)
@@ -108,9 +109,8 @@ class Part:
     draw: Callable[[int], Sequence[Case]]
     recognisers: Sequence[Recogniser] = ()
     recognise_error: Callable[[Attempt], str | None] = lambda attempt: None
-    accept: Callable[[Wrong], str | None] = lambda played: None
+    accept: Recogniser = lambda compared: None
     world_sizes: Sequence[int] = WORLD_SIZES
-    device: str = "cpu"
 
 
 @dataclass(frozen=True)
@@ -144,12 +144,12 @@ def attempts(part: Part, function: Callable) -> Iterable[Attempt]:
     hangs = 0
     for ranks in part.world_sizes:
         cases = part.draw(ranks)
-        attempt = Attempt(ranks, cases, skipped=True) if hangs >= MOST_HANGS else play(part, function, cases)
+        attempt = Attempt(ranks, cases, skipped=True) if hangs >= MOST_HANGS else play(function, cases)
         hangs += MOST_HANGS if is_endless(attempt) else is_hang(attempt)
         yield attempt
 
 
-def play(part: Part, function: Callable, cases: Sequence[Case]) -> Attempt:
+def play(function: Callable, cases: Sequence[Case]) -> Attempt:
     """Run a learner's function on all cases of one world size."""
     from course_lib import ranks
 
@@ -164,7 +164,7 @@ def play(part: Part, function: Callable, cases: Sequence[Case]) -> Attempt:
                 cases,
                 SECONDS_FOR_ONE_WORLD_SIZE,
                 timeout=SECONDS_WITHOUT_PROGRESS,
-                device=part.device,
+                device="cpu",  # the same everywhere, and a class need not queue for GPUs
             )
     except (ranks.RanksError, ValueError) as error:
         return Attempt(size, cases, error=error, printed=printed.getvalue())
@@ -181,9 +181,10 @@ def play_in_rank(function: Callable, cases: Sequence[Case], seconds: float) -> l
     recorder = Recorder()
     rank = dist.get_rank()
     results = []
-    for case in cases:
+    for number, case in enumerate(cases):
+        print(f"{_CASE_BEGINS}{number}")  # tells in which case a run failed or hung
         results.append(_call(function, case.arguments[rank], case.late_rank == rank, recorder))
-        _wait_for_others(dist.distributed_c10d._get_default_store(), f"case {len(results)}")
+        _wait_for_others(dist.distributed_c10d._get_default_store(), f"case {number}")
     return results
 
 
@@ -273,18 +274,18 @@ def judge(part: Part, attempt: Attempt) -> Judgement:
         seen = ("left out, since others did not end",)
         return Judgement(attempt.ranks, False, seen, skipped=True)
     if attempt.error is not None:
-        seen = (*_error_lines(attempt.error), *_printed(attempt))
+        seen = (*_case_reached(attempt), *_error_lines(attempt.error), *_printed(attempt))
         return Judgement(attempt.ranks, False, seen, part.recognise_error(attempt))
-    for case, played in zip(attempt.cases, attempt.played, strict=True):
-        wrong = Wrong(attempt.ranks, case, played)
-        if wrong.wrong_ranks:
-            seen = (*_differences(wrong), *_printed(attempt))
-            return Judgement(attempt.ranks, False, seen, _first(part.recognisers, wrong))
-        fault = part.accept(wrong)
-        if fault:
-            seen = (f"{case.title}: the right result, but not in the right way",)
-            return Judgement(attempt.ranks, False, seen, fault)
-    return Judgement(attempt.ranks, True, (_counted(len(attempt.cases), "case"),))
+    pairs = zip(attempt.cases, attempt.played, strict=True)
+    cases = [Compared(attempt.ranks, case, played) for case, played in pairs]
+    wrong = [compared for compared in cases if compared.wrong_ranks]
+    if wrong:
+        seen = (f"{len(wrong)} of {_counted(len(cases), 'case')}", *_case_by_case(cases), *_printed(attempt))
+        return Judgement(attempt.ranks, False, seen, _first(part.recognisers, wrong[0]))
+    fault = next(filter(None, map(part.accept, cases)), None)
+    if fault:
+        return Judgement(attempt.ranks, False, ("the right result, but not in the right way",), fault)
+    return Judgement(attempt.ranks, True, (_counted(len(cases), "case"),))
 
 
 def share(judgements: Sequence[Judgement]) -> float:
@@ -337,8 +338,20 @@ def _is_right(case: Case, rank: int, played: Played) -> bool:
     )
 
 
-def _differences(wrong: Wrong) -> list[str]:
-    lines = [wrong.case.title]
+def _case_by_case(cases: Sequence[Compared]) -> list[str]:
+    """Each case right or wrong; of the first wrong one what was expected and what came."""
+    lines, explained = [], False
+    for compared in cases:
+        is_wrong = bool(compared.wrong_ranks)
+        lines.append(f"{'WRONG' if is_wrong else 'right'}  {compared.case.title}")
+        if is_wrong and not explained:
+            lines += [f"       {line}" for line in _differences(compared)]
+            explained = True
+    return lines
+
+
+def _differences(wrong: Compared) -> list[str]:
+    lines = []
     for rank in wrong.wrong_ranks[:_RANKS_SHOWN]:
         played = wrong.played[rank]
         lines.append(f"rank {rank}: expected {values.text(wrong.case.expected[rank])}")
@@ -353,9 +366,15 @@ def _besides(case: Case, rank: int, played: Played) -> str:
     return f", sharing memory with {played.shares_memory}" if played.shares_memory else ""
 
 
+def _case_reached(attempt: Attempt) -> list[str]:
+    """The title of the case in which a run ended early; ranks begin a case together."""
+    numbers = re.findall(f"{_CASE_BEGINS}(\\d+)", attempt.printed)
+    return [attempt.cases[max(map(int, numbers))].title] if numbers else []
+
+
 def _error_lines(error: Exception) -> list[str]:
     """The report; a rank that runs none of the learner's lines has returned and waits for the next case."""
-    return [re.sub(r"was running(\s+line \d+)?$", "has returned", line) for line in str(error).splitlines()]
+    return [re.sub(r"was running(\s+line \d+)?$", "had returned", line) for line in str(error).splitlines()]
 
 
 def returned_ranks(attempt: Attempt) -> list[int]:
@@ -370,10 +389,10 @@ def _counted(count: int, noun: str) -> str:
 
 def _printed(attempt: Attempt) -> list[str]:
     """The beginning of what the ranks printed."""
-    lines = attempt.printed.splitlines()
+    lines = [line for line in attempt.printed.split("\n") if line and _CASE_BEGINS not in line]
     more = [f"… and {len(lines) - 12} more lines"] if len(lines) > 12 else []
     return ["printed:", *(f"  {line[:100]}" for line in lines[:12]), *more] if lines else []
 
 
-def _first(recognisers: Sequence[Recogniser], wrong: Wrong) -> str | None:
+def _first(recognisers: Sequence[Recogniser], wrong: Compared) -> str | None:
     return next(filter(None, (recognise(wrong) for recognise in recognisers)), None)

@@ -1,0 +1,202 @@
+"""The mechanism behind all checks: values as plain data, messages under NCCL's rules, shares and limits."""
+
+import sys
+import time
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from course_lib import ranks
+from course_lib.checks import nccl_order, part, values
+from course_lib.checks.messages import Message
+from course_lib.checks.part import Case, Part
+from course_lib.checks.values import Tensor, counting_up
+
+# --- Values ---
+
+shapes = st.lists(st.integers(0, 3), max_size=3).map(tuple)
+layouts = st.sampled_from(["contiguous", "strided", "transposed"])
+
+
+@given(shapes, st.sampled_from(["float32", "float64", "int64", "int32", "bfloat16"]), layouts)
+@settings(deadline=None)
+def test_a_described_tensor_is_rebuilt_in_its_layout(shape, dtype, layout):
+    if layout == "transposed" and len(shape) != 2:
+        layout = "contiguous"
+    described = counting_up(dtype, shape, 7, layout)
+    built = values.build(described, "cpu")
+    assert (tuple(built.shape), built.dtype) == (shape, getattr(torch, dtype))
+    assert values.describe(built) == described
+    if layout != "contiguous" and built.numel() > 6:
+        assert not built.is_contiguous()
+
+
+def test_values_that_only_look_alike_differ():
+    one = Tensor("float32", (1,), (1.0,))
+    assert one == Tensor("float32", (1,), (1.0,), "strided")
+    for other in (Tensor("float64", (1,), (1.0,)), Tensor("float32", (1, 1), (1.0,)), 1.0):
+        assert one != other
+    assert Tensor("float32", (1,), (0.0,)) != Tensor("float32", (1,), (-0.0,))
+    assert Tensor("float32", (1,), (float("nan"),)) == Tensor("float32", (1,), (float("nan"),))
+
+
+class Liar(int):
+    def __eq__(self, other):
+        return True
+
+
+@pytest.mark.parametrize("value", [Liar(1), {1: 2}, object(), [[[[[1]]]]], torch.empty(2**20 + 1)])
+def test_what_is_not_plain_becomes_its_types_name(value):
+    described = values.describe(value)
+    assert described != 1
+    assert "Unknown" in repr(described)
+
+
+# --- Messages under NCCL's rules ---
+
+
+def send(peer, **more):
+    return Message("send", peer, more.pop("tag", 0), more.pop("batch", None), **more)
+
+
+def receive(peer, **more):
+    return Message("recv", peer, more.pop("tag", 0), more.pop("batch", None), **more)
+
+
+@pytest.mark.parametrize(
+    ("messages", "stuck"),
+    [
+        ([[], []], ()),
+        ([[send(1)], [receive(0)]], ()),
+        ([[send(1)], []], (0,)),
+        # Both post the same thing first: each waits for the other's second.
+        ([[send(1), receive(1)], [send(0), receive(0)]], (0, 1)),
+        ([[receive(1), send(1)], [receive(0), send(0)]], (0, 1)),
+        ([[send(1), receive(1)], [receive(0), send(0)]], ()),
+        ([[send(1, batch=0), receive(1, batch=0)], [send(0, batch=0), receive(0, batch=0)]], ()),
+        # A batch and single messages use communicators of their own.
+        ([[send(1, batch=0)], [receive(0)]], (0, 1)),
+        # Each pair of ranks has a queue of its own ...
+        ([[send(1), receive(2)], [send(2), receive(0)], [send(0), receive(1)]], ()),
+        # ... but a rank that waits posts nothing more.
+        ([[send(1, waited=1), receive(2)], [send(2, waited=1), receive(0)], [send(0, waited=1), receive(1)]],
+         (0, 1, 2)),
+        ([[receive(2, waited=1), send(1)], [send(2, waited=1), receive(0)], [send(0, waited=1), receive(1)]],
+         ()),
+    ],
+)  # fmt: skip
+def test_who_is_stuck(messages, stuck):
+    assert nccl_order.follow(messages).stuck == stuck
+
+
+def test_messages_that_only_tags_tell_apart():
+    crossed = [[send(1, tag=1), send(1, tag=2)], [receive(0, tag=2), receive(0, tag=1)]]
+    assert nccl_order.follow(crossed) == nccl_order.Verdict((), True)
+    in_order = [[send(1, tag=1), send(1, tag=2)], [receive(0, tag=1), receive(0, tag=2)]]
+    assert nccl_order.follow(in_order) == nccl_order.Verdict((), False)
+
+
+# --- Playing and judging ---
+
+
+def double(x):
+    return 2 * x
+
+
+def draw(size):
+    return [Case("a number", tuple((rank,) for rank in range(size)), tuple(2 * rank for rank in range(size)))]
+
+
+PART = Part("double(x)", draw, world_sizes=(1, 2, 3))
+
+
+def test_all_cases_of_a_world_size_are_one_run(monkeypatch):
+    calls, run = [], ranks.run
+    monkeypatch.setattr(ranks, "run", lambda *args, **more: calls.append(args[1]) or run(*args, **more))
+    assert part.check(PART, double) == 1.0
+    assert calls == [1, 2, 3]
+
+
+def test_the_share_is_that_of_the_world_sizes(capsys):
+    def wrong_with_two(x):
+        return 2 * x + (torch.distributed.get_world_size() == 2)
+
+    assert part.check(PART, wrong_with_two) == 0.66
+    assert "2 of 3 world sizes are right." in capsys.readouterr().out
+
+
+def test_one_rank_alone_earns_nothing():
+    assert part.check(PART, lambda x: 0) == 0.0
+
+
+def test_what_the_function_prints_is_shown_only_when_it_is_wrong(capsys):
+    def right(x):
+        print("thinking")
+        return 2 * x
+
+    def wrong(x):
+        print("thinking")
+
+    part.check(PART, right)
+    assert "thinking" not in capsys.readouterr().out
+    part.check(PART, wrong)
+    assert "[rank 1] thinking" in capsys.readouterr().out
+
+
+def test_after_two_hangs_the_rest_is_left_out(monkeypatch, capsys):
+    monkeypatch.setattr(part, "SECONDS_WITHOUT_PROGRESS", 1)
+
+    def sleep(x):
+        time.sleep(600)
+
+    began = time.monotonic()
+    assert part.check(PART, sleep) == 0.0
+    assert time.monotonic() - began < 60
+    assert "N=3  WRONG  left out, since others did not end" in capsys.readouterr().out
+
+
+def test_a_failure_names_the_case_and_the_learners_line(capsys):
+    def fails(x):
+        raise IndexError("too far")
+
+    part.check(PART, fails)
+    printed = capsys.readouterr().out
+    assert "N=1  WRONG  a number\n" in printed
+    assert "raised IndexError: too far" in printed
+    assert 'raise IndexError("too far")' in printed
+
+
+@pytest.mark.parametrize("value", [True, 2.0, "2", Liar(2), None])
+def test_only_a_value_of_the_right_type_is_right(value):
+    one = Part("f(x)", lambda size: [Case("", ((),) * size, (2,) * size)], world_sizes=(2,))
+    assert part.check(one, lambda: value) == 0.0
+    assert part.check(one, lambda: 2) == 1.0
+
+
+def memory_check(function):
+    tensor = counting_up("float32", (4,), 0)
+    case = Case("", ((tensor,),) * 2, ((tensor, tensor),) * 2)
+    return part.check(Part("f(t)", lambda size: [case], world_sizes=(2,)), function)
+
+
+def test_results_must_have_memory_of_their_own():
+    assert memory_check(lambda tensor: (tensor.clone(), tensor.clone())) == 1.0
+    assert memory_check(lambda tensor: tuple(torch.stack([tensor, tensor]))) == 1.0
+    assert memory_check(lambda tensor: (tensor, tensor.clone())) == 0.0
+    assert memory_check(lambda tensor: (tensor.clone(), tensor.view(4))) == 0.0
+    assert memory_check(lambda tensor: (tensor.clone(),) * 2) == 0.0
+
+
+def test_the_notebooks_process_needs_no_torch():
+    import subprocess
+
+    code = (
+        "import sys; from course_lib.checks import exercise_00 as check\n"
+        "check.neighbours(lambda rank, ranks: ((rank - 1) % ranks, (rank + 1) % ranks))\n"
+        "print('torch' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.splitlines()[-1] == "False"
+    assert run.stderr == ""
