@@ -144,6 +144,14 @@ def test_folded_answers_are_whole(lesson):
         assert not re.search(r"</summary>\n\n\d+\. ", cell.source), cell.id
 
 
+def test_no_html_but_folded_answers(lesson):
+    """JupyterLab's colored boxes can't be read in its dark theme, and other pages don't show them."""
+    code = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
+    prose = [code.sub("", cell.source) for cell in markdown_cells(lesson.cells)]
+    elements = {name for text in prose for name in re.findall(r"</?([a-z]+)\b[^>]*>", text)}
+    assert elements <= {"details", "summary", "b"}
+
+
 def test_one_spelling(lesson):
     assert [found[0] for cell in lesson.cells for found in BRITISH.finditer(cell.source)] == []
 
