@@ -1,1 +1,1 @@
-"""One module per exercise, each with one check for each of its parts; ``part`` holds the mechanism."""
+"""One module per exercise, each with one check for each of its parts; ``part`` says how a check works."""

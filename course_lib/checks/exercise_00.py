@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from course_lib.checks import mistakes, nccl_order
+from course_lib.checks.checking import check as _check
 from course_lib.checks.part import Case, Compared, Part
-from course_lib.checks.part import check as _check
 from course_lib.checks.values import Tensor, counting_up
 
 # dtype, shape and layout of the messages.  Few elements: gloo's send waits for its receiver at any size.

@@ -6,7 +6,8 @@ sentence says what is wrong and where to look; it does not give the solution.
 
 from __future__ import annotations
 
-from course_lib.checks.part import Attempt, Compared, is_endless, is_hang, returned_ranks
+from course_lib.checks.part import Attempt, Compared
+from course_lib.checks.playing import is_endless, is_hang
 from course_lib.checks.values import Tensor
 
 
@@ -85,7 +86,7 @@ def _in_hang(attempt: Attempt) -> str | None:
         return "Deadlock: every rank waits until its message is received, and nobody has come to receive."
     if all(text.startswith("waits in recv") for text in doing):
         return "Deadlock: every rank waits for a message, and nobody has sent one."
-    if _waits_for(attempt, returned_ranks(attempt)):
+    if _waits_for(attempt, _returned_ranks(attempt)):
         return "Some ranks have returned, and others still wait for them: count the sends and the receives."
     if any(text.startswith("waits in") for text in doing):
         return "Deadlock: some ranks wait for each other in a circle. Follow what each of them does first."
@@ -100,6 +101,12 @@ _IN_FAILURES = {
     "message from itself": _TO_ITSELF,
     "is not what rank": "A receiver must expect as many numbers, of the same dtype, as its sender sends.",
 }
+
+
+def _returned_ranks(attempt: Attempt) -> list[int]:
+    """The ranks whose function had returned when the others hung."""
+    states = getattr(attempt.error, "states", [])
+    return [state.rank for state in states if state.status == "running" and ":" not in state.line]
 
 
 def _waits_for(attempt: Attempt, ranks: list[int]) -> bool:

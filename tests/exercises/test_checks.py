@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import ranks
-from course_lib.checks import nccl_order, part, values
+from course_lib.checks import nccl_order, playing, values
+from course_lib.checks.checking import check
 from course_lib.checks.messages import Message
 from course_lib.checks.part import Case, Part
 from course_lib.checks.values import Tensor, counting_up
@@ -115,7 +116,7 @@ PART = Part("double(x)", draw, world_sizes=(1, 2, 3))
 def test_all_cases_of_a_world_size_are_one_run(monkeypatch):
     calls, run = [], ranks.run
     monkeypatch.setattr(ranks, "run", lambda *args, **more: calls.append(args[1]) or run(*args, **more))
-    assert part.check(PART, double) == 1.0
+    assert check(PART, double) == 1.0
     assert calls == [1, 2, 3]
 
 
@@ -123,12 +124,12 @@ def test_the_share_is_that_of_the_world_sizes(capsys):
     def wrong_with_two(x):
         return 2 * x + (torch.distributed.get_world_size() == 2)
 
-    assert part.check(PART, wrong_with_two) == 0.66
+    assert check(PART, wrong_with_two) == 0.66
     assert "2 of 3 world sizes are right." in capsys.readouterr().out
 
 
 def test_one_rank_alone_earns_nothing():
-    assert part.check(PART, lambda x: 0) == 0.0
+    assert check(PART, lambda x: 0) == 0.0
 
 
 def test_what_the_function_prints_is_shown_only_when_it_is_wrong(capsys):
@@ -139,20 +140,20 @@ def test_what_the_function_prints_is_shown_only_when_it_is_wrong(capsys):
     def wrong(x):
         print("thinking")
 
-    part.check(PART, right)
+    check(PART, right)
     assert "thinking" not in capsys.readouterr().out
-    part.check(PART, wrong)
+    check(PART, wrong)
     assert "[rank 1] thinking" in capsys.readouterr().out
 
 
 def test_after_two_hangs_the_rest_is_left_out(monkeypatch, capsys):
-    monkeypatch.setattr(part, "SECONDS_WITHOUT_PROGRESS", 1)
+    monkeypatch.setattr(playing, "SECONDS_WITHOUT_PROGRESS", 1)
 
     def sleep(x):
         time.sleep(600)
 
     began = time.monotonic()
-    assert part.check(PART, sleep) == 0.0
+    assert check(PART, sleep) == 0.0
     assert time.monotonic() - began < 60
     assert "N=3  WRONG  left out, since others did not end" in capsys.readouterr().out
 
@@ -161,7 +162,7 @@ def test_a_failure_names_the_case_and_the_learners_line(capsys):
     def fails(x):
         raise IndexError("too far")
 
-    part.check(PART, fails)
+    check(PART, fails)
     printed = capsys.readouterr().out
     assert "N=1  WRONG  a number\n" in printed
     assert "raised IndexError: too far" in printed
@@ -171,14 +172,14 @@ def test_a_failure_names_the_case_and_the_learners_line(capsys):
 @pytest.mark.parametrize("value", [True, 2.0, "2", Liar(2), None])
 def test_only_a_value_of_the_right_type_is_right(value):
     one = Part("f(x)", lambda size: [Case("", ((),) * size, (2,) * size)], world_sizes=(2,))
-    assert part.check(one, lambda: value) == 0.0
-    assert part.check(one, lambda: 2) == 1.0
+    assert check(one, lambda: value) == 0.0
+    assert check(one, lambda: 2) == 1.0
 
 
 def memory_check(function):
     tensor = counting_up("float32", (4,), 0)
     case = Case("", ((tensor,),) * 2, ((tensor, tensor),) * 2)
-    return part.check(Part("f(t)", lambda size: [case], world_sizes=(2,)), function)
+    return check(Part("f(t)", lambda size: [case], world_sizes=(2,)), function)
 
 
 def test_results_must_have_memory_of_their_own():

@@ -1,0 +1,150 @@
+"""Compares what came back with what was expected, and says it.  Nothing here runs a learner's code."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from course_lib.checks import values
+from course_lib.checks.part import Attempt, Case, Compared, Part, Played, Recogniser
+from course_lib.checks.playing import CASE_BEGINS, SECONDS_WITHOUT_PROGRESS
+
+_RANKS_SHOWN = 3
+_SHOWN_IN_FULL = 2  # wrong world sizes
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Whether one world size is right; if not, what was seen, and what the mistake is, if it is known."""
+
+    ranks: int
+    right: bool
+    seen: tuple[str, ...]
+    mistake: str | None = None
+    skipped: bool = False
+
+
+def is_not_yet(attempt: Attempt) -> bool:
+    """Whether the function is still the stub that the learner found."""
+    states = getattr(attempt.error, "states", [])
+    return any(state.doing.startswith("raised NotImplementedError") for state in states)
+
+
+def judge(part: Part, attempt: Attempt) -> Judgement:
+    """Compare what came back with what was expected."""
+    if attempt.skipped:
+        seen = ("left out, since others did not end",)
+        return Judgement(attempt.ranks, False, seen, skipped=True)
+    if attempt.error is not None:
+        seen = (*_case_reached(attempt), *_error_lines(attempt.error), *_printed(attempt))
+        return Judgement(attempt.ranks, False, seen, part.recognise_error(attempt))
+    pairs = zip(attempt.cases, attempt.played, strict=True)
+    cases = [Compared(attempt.ranks, case, played) for case, played in pairs]
+    wrong = [compared for compared in cases if compared.wrong_ranks]
+    if wrong:
+        seen = (f"{len(wrong)} of {_counted(len(cases), 'case')}", *_case_by_case(cases), *_printed(attempt))
+        return Judgement(attempt.ranks, False, seen, _first(part.recognisers, wrong[0]))
+    fault = next(filter(None, map(part.accept, cases)), None)
+    if fault:
+        return Judgement(attempt.ranks, False, ("the right result, but not in the right way",), fault)
+    return Judgement(attempt.ranks, True, (_counted(len(cases), "case"),))
+
+
+def share(judgements: Sequence[Judgement]) -> float:
+    """The share that is right, rounded down; one rank alone, which sends no message, earns nothing."""
+    right = [judgement.ranks for judgement in judgements if judgement.right]
+    if not any(ranks > 1 for ranks in right):
+        return 0.0
+    return math.floor(100 * len(right) / len(judgements)) / 100
+
+
+def report(part: Part, judgements: Sequence[Judgement]) -> str:
+    """What was found, world size by world size, and the mistake that explains most."""
+    lines = [f"{part.example} (a run without progress is ended after {SECONDS_WITHOUT_PROGRESS} s)"]
+    wrong = [judgement for judgement in judgements if not judgement.right]
+    for judgement in judgements:
+        first, *rest = judgement.seen
+        lines.append(f"  N={judgement.ranks}  {'right' if judgement.right else 'WRONG'}  {first}")
+        if judgement in wrong[:_SHOWN_IN_FULL]:
+            lines += [f"{' ' * 14}{line}".rstrip() for line in rest]
+    mistake = main_mistake(judgements)
+    right = len(judgements) - len(wrong)
+    lines += ["", *([mistake, ""] if mistake else []), f"{right} of {len(judgements)} world sizes are right."]
+    return "\n".join(lines)
+
+
+def main_mistake(judgements: Sequence[Judgement]) -> str | None:
+    """The mistake that was recognised most often, with the world sizes where they tell more."""
+    mistakes = Counter(judgement.mistake for judgement in judgements if judgement.mistake)
+    found = mistakes.most_common(1)[0][0] if mistakes else None
+    wrong = [judgement.ranks for judgement in judgements if not judgement.right and not judgement.skipped]
+    pattern = _pattern(wrong, [judgement.ranks for judgement in judgements if judgement.right])
+    return " ".join(filter(None, (found, pattern))) or None
+
+
+def _pattern(wrong: list[int], right: list[int]) -> str | None:
+    right = [ranks for ranks in right if ranks > 1]
+    if right and {3, 5} <= set(wrong) and all(ranks % 2 == 0 for ranks in right):
+        return "It works only for an even number of ranks."
+    if wrong == [2] and len(right) > 1:
+        return "Only two ranks, where both neighbours are the same rank, are wrong."
+    if wrong == [1] and right:
+        return "Only one rank alone, which is its own neighbour, is wrong."
+    return None
+
+
+def _case_by_case(cases: Sequence[Compared]) -> list[str]:
+    """Each case right or wrong; of the first wrong one what was expected and what came."""
+    lines, explained = [], False
+    for compared in cases:
+        is_wrong = bool(compared.wrong_ranks)
+        lines.append(f"{'WRONG' if is_wrong else 'right'}  {compared.case.title}")
+        if is_wrong and not explained:
+            lines += [f"       {line}" for line in _differences(compared)]
+            explained = True
+    return lines
+
+
+def _differences(wrong: Compared) -> list[str]:
+    lines = []
+    for rank in wrong.wrong_ranks[:_RANKS_SHOWN]:
+        played = wrong.played[rank]
+        lines.append(f"rank {rank}: expected {values.text(wrong.case.expected[rank])}")
+        lines.append(f"        got      {values.text(played.value)}{_besides(wrong.case, rank, played)}")
+    left_out = len(wrong.wrong_ranks) - _RANKS_SHOWN
+    return lines + ([f"and {_counted(left_out, 'more rank')}"] if left_out > 0 else [])
+
+
+def _besides(case: Case, rank: int, played: Played) -> str:
+    if played.arguments != case.arguments[rank]:
+        return ", and an argument was altered"
+    return f", sharing memory with {played.shares_memory}" if played.shares_memory else ""
+
+
+def _case_reached(attempt: Attempt) -> list[str]:
+    """The title of the case in which a run ended early; ranks begin a case together."""
+    numbers = re.findall(f"{CASE_BEGINS}(\\d+)", attempt.printed)
+    return [attempt.cases[max(map(int, numbers))].title] if numbers else []
+
+
+def _error_lines(error: Exception) -> list[str]:
+    """The report; a rank that runs none of the learner's lines has returned and waits for the next case."""
+    return [re.sub(r"was running(\s+line \d+)?$", "had returned", line) for line in str(error).splitlines()]
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _printed(attempt: Attempt) -> list[str]:
+    """The beginning of what the ranks printed."""
+    lines = [line for line in attempt.printed.split("\n") if line and CASE_BEGINS not in line]
+    more = [f"… and {len(lines) - 12} more lines"] if len(lines) > 12 else []
+    return ["printed:", *(f"  {line[:100]}" for line in lines[:12]), *more] if lines else []
+
+
+def _first(recognisers: Sequence[Recogniser], wrong: Compared) -> str | None:
+    return next(filter(None, (recognise(wrong) for recognise in recognisers)), None)

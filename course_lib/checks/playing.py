@@ -1,0 +1,130 @@
+"""Runs a learner's function on cases, in ranks, and never for long."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import signal
+import time
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
+from typing import Any
+
+from course_lib import ranks
+from course_lib.checks import values
+from course_lib.checks.part import Attempt, Case, Part, Played
+
+SECONDS_WITHOUT_PROGRESS = 5
+SECONDS_FOR_ONE_WORLD_SIZE = 15  # for functions that communicate without end
+MOST_HANGS = 2  # then the other world sizes are left out; one function without end is enough
+CASE_BEGINS = "\x1f"  # a line that no learner prints
+_ENDLESS = "kept communicating and did not return"
+_LATE_SECONDS = 0.1
+
+
+def attempts(part: Part, function: Callable) -> Iterable[Attempt]:
+    """Play one world size after another; after a few hangs the rest is skipped, so that this ends soon."""
+    hangs = 0
+    for size in part.world_sizes:
+        cases = part.draw(size)
+        attempt = Attempt(size, cases, skipped=True) if hangs >= MOST_HANGS else play(function, cases)
+        hangs += MOST_HANGS if is_endless(attempt) else is_hang(attempt)
+        yield attempt
+
+
+def play(function: Callable, cases: Sequence[Case]) -> Attempt:
+    """Run a learner's function on all cases of one world size."""
+    size = len(cases[0].arguments)
+    printed = io.StringIO()  # what the learner's function prints is shown only when it is wrong
+    try:
+        with contextlib.redirect_stdout(printed):
+            results = ranks.run(
+                play_in_rank,
+                size,
+                function,
+                cases,
+                SECONDS_FOR_ONE_WORLD_SIZE,
+                timeout=SECONDS_WITHOUT_PROGRESS,
+                device="cpu",  # the same everywhere, and a class need not queue for GPUs
+            )
+    except (ranks.RanksError, ValueError) as error:
+        return Attempt(size, cases, error=error, printed=printed.getvalue())
+    return Attempt(size, cases, list(zip(*results, strict=True)), printed=printed.getvalue())
+
+
+def play_in_rank(function: Callable, cases: Sequence[Case], seconds: float) -> list[Played]:
+    """What one rank does: call the function on its arguments of each case, and note what happened."""
+    import torch.distributed as dist
+
+    from course_lib.checks.recorder import Recorder
+
+    _end_after(seconds)
+    recorder = Recorder()
+    rank = dist.get_rank()
+    results = []
+    for number, case in enumerate(cases):
+        print(f"{CASE_BEGINS}{number}")  # tells in which case a run failed or hung
+        results.append(_call(function, case.arguments[rank], case.late_rank == rank, recorder))
+        _wait_for_others(dist.distributed_c10d._get_default_store(), f"case {number}")
+    return results
+
+
+def _wait_for_others(store, name: str) -> None:
+    """So that no message of one case is taken for one of the next.
+
+    Through the store and not by a barrier, which the report of a hang would show as if it were the learner's.
+    """
+    import torch.distributed as dist
+
+    if store.add(name, 1) == dist.get_world_size():
+        store.set(f"{name} done", "")
+    while not store.check([f"{name} done"]):
+        time.sleep(0.001)
+
+
+def _call(function: Callable, arguments: tuple, late: bool, recorder) -> Played:
+    built = values.build(arguments, ranks.device())
+    if late:
+        time.sleep(_LATE_SECONDS)
+    value, messages = recorder.messages_of(lambda: function(*built))
+    # At once, so that a message which arrives late is not in it.
+    described = values.describe(value)
+    return Played(described, values.describe(built), _shared(value, built), messages)
+
+
+def _shared(value: Any, arguments: tuple) -> str:
+    returned = [_memory(tensor) for tensor in values.tensors(value)]
+    given = [_memory(tensor) for tensor in values.tensors(arguments)]
+    if any(_overlap(one, other) for one in returned for other in given):
+        return "an argument"
+    return "each other" if any(_overlap(*pair) for pair in combinations(returned, 2)) else ""
+
+
+def _memory(tensor) -> range:
+    """The addresses between a tensor's first and last element."""
+    steps = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    length = (steps + 1) * tensor.element_size() if tensor.numel() else 0
+    return range(tensor.data_ptr(), tensor.data_ptr() + length)
+
+
+def _overlap(one: range, other: range) -> bool:
+    return max(one.start, other.start) < min(one.stop, other.stop)
+
+
+def _end_after(seconds: float) -> None:
+    def stop(*_):
+        raise TimeoutError(f"the function {_ENDLESS} within {seconds:g} s")
+
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, stop)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def is_hang(attempt: Attempt) -> bool:
+    """Whether the time limit ended it."""
+    return isinstance(attempt.error, ranks.RanksHung)
+
+
+def is_endless(attempt: Attempt) -> bool:
+    """Whether it would have gone on for ever, with progress."""
+    return _ENDLESS in str(attempt.error)
