@@ -78,5 +78,15 @@ def kernel(**environment: str) -> Iterator[Kernel]:
 
 
 def gone(processes: list[psutil.Process], seconds: float = 2.0) -> bool:
-    """Whether all of them end within the time."""
-    return not psutil.wait_procs(processes, timeout=seconds)[1]
+    """Whether all of them end within the time; who is dead and waits to be buried has ended."""
+    until = time.monotonic() + seconds
+    while any(_is_alive(process) for process in processes) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not any(_is_alive(process) for process in processes)
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
