@@ -25,6 +25,7 @@ from course_lib.doctor import BROWSER_PACKAGE, find_browser
 
 PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden)"  # the notebook in front
 START_LIMIT = 60  # seconds until the server must have started, or a page must have shown its notebook
+LAB = [sys.executable, "-m", "jupyterlab", "--ip=127.0.0.1", "--port=0"]
 CHROMIUM_FLAGS = [
     "--headless",
     "--disable-gpu",
@@ -64,11 +65,12 @@ class Server:
 def jupyter_server(root: Path, command: list[str] | None = None) -> Iterator[Server]:
     """JupyterLab on a free port, with `root` as its folder; ended with all its kernels at the end.
 
-    `command` starts a server some other way, such as `course lab`; JupyterLab's options are added to it.
+    `command` starts a server some other way, such as `course lab`, which must choose loopback and a free port
+    by itself.
     """
     with tempfile.TemporaryDirectory(prefix="course-jupyter-") as private:
         folders = private_folders(Path(private))
-        command = command or [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}"]
+        command = command or [*LAB, f"--ServerApp.root_dir={root}"]
         log = Path(private, "server.log")
         with log.open("w") as output:
             process = subprocess.Popen(
@@ -83,7 +85,7 @@ def jupyter_server(root: Path, command: list[str] | None = None) -> Iterator[Ser
 
 
 def server_options() -> list[str]:
-    options = ["--no-browser", "--ip=127.0.0.1", "--port=0", "--expose-app-in-browser"]
+    options = ["--no-browser", "--expose-app-in-browser"]
     return [*options, "--allow-root"] if is_root() else options
 
 
@@ -205,15 +207,19 @@ class NotebookPage:
             self.page.locator(PANEL).screenshot(path=files[-1])
         return files
 
-    def output_texts(self) -> str:
-        """What outputs show as text, gathered while scrolling: JupyterLab draws only what is in view."""
-        outputs = self.page.locator(".jp-OutputArea-output")
-        texts = [text for _ in self.screenfuls() for text in outputs.all_inner_texts()]
-        return "\n".join(dict.fromkeys(texts))
+    def outputs(self) -> "Seen":
+        """What outputs show, gathered while scrolling: JupyterLab draws only what is in view."""
+        screens = [self.page.evaluate(OUTPUTS) for _ in self.screenfuls()]
+        texts = dict.fromkeys(text for screen in screens for text in screen["texts"])
+        return Seen("\n".join(texts), len({image for screen in screens for image in screen["images"]}))
 
-    def count_of_plots(self) -> int:
-        """Images in outputs that the browser could decode, each once."""
-        return len({source for _ in self.screenfuls() for source in self.page.evaluate(DECODED_IMAGES)})
+
+@dataclass(frozen=True)
+class Seen:
+    """The texts of all outputs, and how many different images the browser could decode in them."""
+
+    text: str
+    images: int
 
 
 # A run is over when no cell waits and either all have run, or one has raised.
@@ -225,8 +231,12 @@ ALL_HAVE_RUN = """() => {
     && (raised || cells.every(cell => cell.executionCount));
 }"""
 
-DECODED_IMAGES = """() => [...document.querySelectorAll('.jp-OutputArea-output img')]
-  .filter(image => image.complete && image.naturalWidth > 0).map(image => image.src)"""
+OUTPUTS = """() => {
+  const outputs = [...document.querySelectorAll('.jp-OutputArea-output')];
+  const images = outputs.flatMap(output => [...output.querySelectorAll('img')]);
+  return {texts: outputs.map(output => output.innerText),
+          images: images.filter(image => image.complete && image.naturalWidth > 0).map(image => image.src)};
+}"""
 
 SCROLL = """position => {
   const view = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-WindowedPanel-outer');

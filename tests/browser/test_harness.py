@@ -49,8 +49,9 @@ def write(path, *cells):
 def test_a_run_is_seen_down_to_the_last_cell(browser, server, tmp_path):
     with open_notebook(browser, server, "good.ipynb", height=600) as opened:
         cells = opened.run_all()["cells"]
-        assert "hello, I am one of 2" in opened.output_texts()
-        assert opened.count_of_plots() == 1
+        seen = opened.outputs()
+        assert "hello, I am one of 2" in seen.text
+        assert seen.images == 1
         assert cells[-1]["outputs"][0]["output_type"] == "display_data"
         pictures = opened.pictures(tmp_path / "pictures")
         assert len(pictures) >= 2 and all(picture.stat().st_size > 1000 for picture in pictures)

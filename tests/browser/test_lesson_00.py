@@ -44,14 +44,11 @@ def test_it_runs_to_the_end_without_an_error(cells):
     assert all(cell["execution_count"] for cell in cells if cell["cell_type"] == "code" and cell["source"])
 
 
-def test_the_ranks_output_is_seen(cells, lesson):
-    seen = lesson.output_texts()
+def test_the_ranks_output_and_a_plot_are_seen(cells, lesson):
+    seen = lesson.outputs()
     for rank in range(2):
-        assert f"rank {rank}" in seen
-
-
-def test_a_plot_is_seen(cells, lesson):
-    assert lesson.count_of_plots() >= 1
+        assert f"rank {rank}" in seen.text
+    assert seen.images >= 1
 
 
 def test_nothing_pops_up_and_the_console_stays_clean(cells, lesson):

@@ -49,5 +49,6 @@ def test_course_lab_writes_the_working_copy_and_serves_it(fresh_course):
     command = [str(fresh_course.environment / "bin" / "course"), "lab"]
     with jupyter_server(fresh_course.checkout, command) as server:
         assert server.root == fresh_course.checkout / "my_course"
+        assert server.url.startswith("http://127.0.0.1:") and server.token
         lesson = f"{server.url}api/contents/00_start_here.ipynb?token={server.token}"
         assert json.load(urllib.request.urlopen(lesson, timeout=10))["type"] == "notebook"
