@@ -1,4 +1,4 @@
-"""Exercise 00: exchange with both neighbours, without deadlock.
+"""Exercise 00: exchange with both neighbors, without deadlock.
 
     from course_lib.checks import exercise_00 as check
     check.exchange(exchange)
@@ -23,13 +23,13 @@ _MESSAGES = (
 )
 
 
-def neighbours(function: Callable) -> float:
-    """Check ``neighbours(rank, ranks) -> (left, right)``."""
-    return _check(NEIGHBOURS, function)
+def neighbors(function: Callable) -> float:
+    """Check ``neighbors(rank, ranks) -> (left, right)``."""
+    return _check(NEIGHBORS, function)
 
 
 def pass_right(function: Callable) -> float:
-    """Check ``pass_right(tensor) -> the left neighbour's tensor``."""
+    """Check ``pass_right(tensor) -> the left neighbor's tensor``."""
     return _check(PASS_RIGHT, function)
 
 
@@ -43,7 +43,7 @@ def ready_for_nccl(function: Callable) -> float:
     return _check(READY_FOR_NCCL, function)
 
 
-def _draw_neighbours(ranks: int) -> list[Case]:
+def _draw_neighbors(ranks: int) -> list[Case]:
     return [
         Case(
             f"rank and ranks = r and {world}",
@@ -115,25 +115,25 @@ def _numbers_off_the_ends(wrong: Compared) -> str | None:
 def _wrong_ring(wrong: Compared) -> str | None:
     own = [wrong.case.arguments[rank][0] for rank in wrong.wrong_ranks]
     if wrong.case.arguments[0][1] > 2 and set(own) <= {0, wrong.case.arguments[0][1] - 1}:
-        return "Only the ring's ends are wrong: rank 0 and rank N - 1 are neighbours of each other."
+        return "Only the ring's ends are wrong: rank 0 and rank N - 1 are neighbors of each other."
     return None
 
 
 def _passed_left(wrong: Compared) -> str | None:
     if wrong.ranks > 2 and _comes_from(wrong, lambda rank: rank + 1):
-        return "Left and right are swapped: what came back belongs to the right neighbour."
+        return "Left and right are swapped: what came back belongs to the right neighbor."
     return None
 
 
 def _own_data(wrong: Compared) -> str | None:
     if wrong.ranks > 1 and _comes_from(wrong, lambda rank: rank):
-        return "Every rank has got its own numbers back: nothing has come from a neighbour."
+        return "Every rank has got its own numbers back: nothing has come from a neighbor."
     return None
 
 
 def _ends_do_not_meet(wrong: Compared) -> str | None:
     if wrong.ranks > 2 and set(wrong.wrong_ranks) <= {0, wrong.ranks - 1}:
-        return "Only the ring's ends are wrong: rank 0 and rank N - 1 are neighbours of each other."
+        return "Only the ring's ends are wrong: rank 0 and rank N - 1 are neighbors of each other."
     return None
 
 
@@ -146,8 +146,8 @@ def _comes_from(wrong: Compared, source: Callable[[int], int]) -> bool:
 
 
 def _crossed_messages(wrong: Compared) -> str | None:
-    """The right neighbours, but the message that was meant for the other side."""
-    expected = [_of_neighbours(wrong, rank, left=0, right=1) for rank in wrong.wrong_ranks]
+    """The right neighbors, but the message that was meant for the other side."""
+    expected = [_of_neighbors(wrong, rank, left=0, right=1) for rank in wrong.wrong_ranks]
     if [wrong.played[rank].value for rank in wrong.wrong_ranks] != expected:
         return None
     if wrong.ranks == 2:
@@ -155,7 +155,7 @@ def _crossed_messages(wrong: Compared) -> str | None:
             "With two ranks both messages come from the same rank, and nothing but their order tells which "
             "is which: compare the order in which they are sent with the order in which they are received."
         )
-    return "`to_left` has gone to the right neighbour, and `to_right` to the left one."
+    return "`to_left` has gone to the right neighbor, and `to_right` to the left one."
 
 
 def _swapped_results(wrong: Compared) -> str | None:
@@ -171,7 +171,7 @@ def _passed_on_both_sides(wrong: Compared) -> str | None:
     own = [tuple(wrong.case.arguments[rank]) for rank in wrong.wrong_ranks]
     got = [wrong.played[rank].value for rank in wrong.wrong_ranks]
     if wrong.ranks > 1 and (got == own or got == [pair[::-1] for pair in own]):
-        return "Every rank has got its own numbers back: nothing has come from a neighbour."
+        return "Every rank has got its own numbers back: nothing has come from a neighbor."
     return None
 
 
@@ -182,8 +182,8 @@ def _one_side_twice(wrong: Compared) -> str | None:
     return None
 
 
-def _of_neighbours(wrong: Compared, rank: int, left: int, right: int) -> tuple:
-    """Argument number ``left`` of the left neighbour, and number ``right`` of the right one."""
+def _of_neighbors(wrong: Compared, rank: int, left: int, right: int) -> tuple:
+    """Argument number ``left`` of the left neighbor, and number ``right`` of the right one."""
     arguments = wrong.case.arguments
     return arguments[rank - 1][left], arguments[(rank + 1) % wrong.ranks][right]
 
@@ -213,9 +213,9 @@ _TENSOR_MISTAKES: Sequence = (
     mistakes.argument_returned,
 )
 
-NEIGHBOURS = Part(
-    "neighbours(rank, ranks)",
-    _draw_neighbours,
+NEIGHBORS = Part(
+    "neighbors(rank, ranks)",
+    _draw_neighbors,
     (mistakes.nothing_returned, mistakes.not_a_pair, _numbers_off_the_ends, _swapped_numbers, _wrong_ring),
     mistakes.in_error,
 )
@@ -253,7 +253,7 @@ EXCHANGE = Part(
 READY_FOR_NCCL = Part(
     "exchange(to_left, to_right), with NCCL's rules",
     lambda ranks: _draw_exchange(ranks)[:1],
-    EXCHANGE.recognisers,
+    EXCHANGE.recognizers,
     mistakes.in_error,
     _all(_not_on_nccl, mistakes.send_not_waited_for),
     world_sizes=(2, 3, 4, 5),

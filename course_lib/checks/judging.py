@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from course_lib.checks import values
-from course_lib.checks.part import Attempt, Case, Compared, Part, Played, Recogniser
+from course_lib.checks.part import Attempt, Case, Compared, Part, Played, Recognizer
 from course_lib.checks.playing import CASE_BEGINS, SECONDS_WITHOUT_PROGRESS
 
 _RANKS_SHOWN = 3
@@ -40,13 +40,13 @@ def judge(part: Part, attempt: Attempt) -> Judgement:
         return Judgement(attempt.ranks, False, seen, skipped=True)
     if attempt.error is not None:
         seen = (*_case_reached(attempt), *_error_lines(attempt.error), *_printed(attempt))
-        return Judgement(attempt.ranks, False, seen, part.recognise_error(attempt))
+        return Judgement(attempt.ranks, False, seen, part.recognize_error(attempt))
     pairs = zip(attempt.cases, attempt.played, strict=True)
     cases = [Compared(attempt.ranks, case, played) for case, played in pairs]
     wrong = [compared for compared in cases if compared.wrong_ranks]
     if wrong:
         seen = (f"{len(wrong)} of {_counted(len(cases), 'case')}", *_case_by_case(cases), *_printed(attempt))
-        return Judgement(attempt.ranks, False, seen, _first(part.recognisers, wrong[0]))
+        return Judgement(attempt.ranks, False, seen, _first(part.recognizers, wrong[0]))
     fault = next(filter(None, map(part.accept, cases)), None)
     if fault:
         return Judgement(attempt.ranks, False, ("the right result, but not in the right way",), fault)
@@ -77,7 +77,7 @@ def report(part: Part, judgements: Sequence[Judgement]) -> str:
 
 
 def main_mistake(judgements: Sequence[Judgement]) -> str | None:
-    """The mistake that was recognised most often, with the world sizes where they tell more."""
+    """The mistake that was recognized most often, with the world sizes where they tell more."""
     mistakes = Counter(judgement.mistake for judgement in judgements if judgement.mistake)
     found = mistakes.most_common(1)[0][0] if mistakes else None
     wrong = [judgement.ranks for judgement in judgements if not judgement.right and not judgement.skipped]
@@ -90,9 +90,9 @@ def _pattern(wrong: list[int], right: list[int]) -> str | None:
     if right and {3, 5} <= set(wrong) and all(ranks % 2 == 0 for ranks in right):
         return "It works only for an even number of ranks."
     if wrong == [2] and len(right) > 1:
-        return "Only two ranks, where both neighbours are the same rank, are wrong."
+        return "Only two ranks, where both neighbors are the same rank, are wrong."
     if wrong == [1] and right:
-        return "Only one rank alone, which is its own neighbour, is wrong."
+        return "Only one rank alone, which is its own neighbor, is wrong."
     return None
 
 
@@ -146,5 +146,5 @@ def _printed(attempt: Attempt) -> list[str]:
     return ["printed:", *(f"  {line[:100]}" for line in lines[:12]), *more] if lines else []
 
 
-def _first(recognisers: Sequence[Recogniser], wrong: Compared) -> str | None:
-    return next(filter(None, (recognise(wrong) for recognise in recognisers)), None)
+def _first(recognizers: Sequence[Recognizer], wrong: Compared) -> str | None:
+    return next(filter(None, (recognize(wrong) for recognize in recognizers)), None)

@@ -1,6 +1,6 @@
-"""Mistakes that turn up in many exercises, each recognised by what came back.
+"""Mistakes that turn up in many exercises, each recognized by what came back.
 
-A recogniser gets a wrong case and returns one sentence, or None when it does not know the mistake.  The
+A recognizer gets a wrong case and returns one sentence, or None when it does not know the mistake.  The
 sentence says what is wrong and where to look; it does not give the solution.
 """
 

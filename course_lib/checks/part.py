@@ -5,7 +5,7 @@ A check runs in three steps that know nothing of each other:
 * ``draw(N)`` of a Part gives the cases for a world size: what each rank gets, and what it must return;
 * ``playing`` runs a learner's function on all of them, in one call of ``ranks.run``, and hands back what each
   rank returned as plain data (``values``), with the messages that it posted (``recorder``);
-* ``judging`` compares the two in the notebook's process and asks the part's recognisers what a mistake looks
+* ``judging`` compares the two in the notebook's process and asks the part's recognizers what a mistake looks
   like.
 
 ``checking`` puts the three together.  A check's value is the share of its world sizes that are right, a float
@@ -66,7 +66,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Compared:
-    """One case, what was expected and what came back: what recognisers see."""
+    """One case, what was expected and what came back: what recognizers see."""
 
     ranks: int
     case: Case
@@ -77,7 +77,7 @@ class Compared:
         return [rank for rank in range(self.ranks) if not is_right(self.case, rank, self.played[rank])]
 
 
-Recogniser = Callable[[Compared], str | None]
+Recognizer = Callable[[Compared], str | None]
 
 
 @dataclass(frozen=True)
@@ -85,16 +85,16 @@ class Part:
     """One part of an exercise.
 
     ``example`` is how the learner's function is called.  ``draw`` gives the cases for a world size.
-    ``recognisers`` say in one sentence what a wrong result looks like; the first that knows it is heard.
-    ``recognise_error`` does the same for a run that failed or hung.  ``accept`` may find fault with a right
+    ``recognizers`` say in one sentence what a wrong result looks like; the first that knows it is heard.
+    ``recognize_error`` does the same for a run that failed or hung.  ``accept`` may find fault with a right
     result, for example with the way its messages were posted.
     """
 
     example: str
     draw: Callable[[int], Sequence[Case]]
-    recognisers: Sequence[Recogniser] = ()
-    recognise_error: Callable[[Attempt], str | None] = lambda attempt: None
-    accept: Recogniser = lambda compared: None
+    recognizers: Sequence[Recognizer] = ()
+    recognize_error: Callable[[Attempt], str | None] = lambda attempt: None
+    accept: Recognizer = lambda compared: None
     world_sizes: Sequence[int] = WORLD_SIZES
 
 

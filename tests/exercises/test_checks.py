@@ -195,7 +195,7 @@ def test_the_notebooks_process_needs_no_torch():
 
     code = (
         "import sys; from course_lib.checks import exercise_00 as check\n"
-        "check.neighbours(lambda rank, ranks: ((rank - 1) % ranks, (rank + 1) % ranks))\n"
+        "check.neighbors(lambda rank, ranks: ((rank - 1) % ranks, (rank + 1) % ranks))\n"
         "print('torch' in sys.modules)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,7 +11,7 @@ from course_lib.checks.checking import check as check_part
 from tests.exercises import answers
 
 PARTS = {
-    "neighbours": "neighbours",
+    "neighbors": "neighbors",
     "pass_right": "pass_right",
     "exchange": "exchange",
     "ready_for_nccl": "exchange",
@@ -61,7 +61,7 @@ def test_a_stub_is_calmly_not_yet_right(name, capfd):
 
 
 def test_what_is_no_function_is_refused(capsys):
-    assert check.neighbours((0, 1)) == 0.0
+    assert check.neighbors((0, 1)) == 0.0
     assert "expected a function to check, got (0, 1)" in capsys.readouterr().out
 
 

@@ -51,8 +51,8 @@ def test_from_the_source_to_the_grades(classroom):
     nbgrader(classroom, "generate_assignment", "exercise", "--create")
     released = classroom / "release" / "exercise" / NAME
     assert released.read_bytes() == (EXERCISES / NAME).read_bytes()
-    submit(classroom, "all", {"neighbours", "pass_right", "exchange"})
-    submit(classroom, "half", {"neighbours", "pass_right"})
+    submit(classroom, "all", {"neighbors", "pass_right", "exchange"})
+    submit(classroom, "half", {"neighbors", "pass_right"})
     submit(classroom, "none", set())
     nbgrader(classroom, "autograde", "exercise")
     nbgrader(classroom, "generate_feedback", "exercise")

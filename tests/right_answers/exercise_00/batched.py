@@ -4,12 +4,12 @@ import torch
 import torch.distributed as dist
 
 
-def neighbours(rank, ranks):
+def neighbors(rank, ranks):
     return (rank - 1) % ranks, (rank + 1) % ranks
 
 
 def pass_right(tensor):
-    left, right = neighbours(dist.get_rank(), dist.get_world_size())
+    left, right = neighbors(dist.get_rank(), dist.get_world_size())
     if left == dist.get_rank():
         return tensor.clone()
     tensor = tensor.contiguous()
@@ -21,7 +21,7 @@ def pass_right(tensor):
 
 
 def exchange(to_left, to_right):
-    left, right = neighbours(dist.get_rank(), dist.get_world_size())
+    left, right = neighbors(dist.get_rank(), dist.get_world_size())
     if left == dist.get_rank():
         return to_right.clone(), to_left.clone()
     to_left, to_right = to_left.contiguous(), to_right.contiguous()

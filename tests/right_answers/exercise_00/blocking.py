@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 
 
-def neighbours(rank, ranks):
+def neighbors(rank, ranks):
     left = ranks - 1 if rank == 0 else rank - 1
     right = 0 if rank == ranks - 1 else rank + 1
     return left, right
@@ -25,10 +25,10 @@ def shift(tensor, source, target):
 
 
 def pass_right(tensor):
-    left, right = neighbours(dist.get_rank(), dist.get_world_size())
+    left, right = neighbors(dist.get_rank(), dist.get_world_size())
     return shift(tensor, left, right)
 
 
 def exchange(to_left, to_right):
-    left, right = neighbours(dist.get_rank(), dist.get_world_size())
+    left, right = neighbors(dist.get_rank(), dist.get_world_size())
     return shift(to_right, left, right), shift(to_left, right, left)

@@ -4,7 +4,7 @@ import torch
 from torch.distributed import get_rank, get_world_size, irecv, isend
 
 
-def neighbours(rank, ranks):
+def neighbors(rank, ranks):
     ring = list(range(ranks))
     return [ring[rank - 1], ring[(rank + 1) % ranks]]
 
@@ -26,7 +26,7 @@ def pass_right(tensor):
     if get_world_size() == 1:
         return torch.clone(tensor)
     received = torch.zeros_like(tensor, memory_format=torch.contiguous_format)
-    left, right = neighbours(get_rank(), get_world_size())
+    left, right = neighbors(get_rank(), get_world_size())
     move(tensor, received, left, right)
     return received
 
@@ -34,7 +34,7 @@ def pass_right(tensor):
 def exchange(to_left, to_right):
     both = torch.stack([to_right, to_left])
     if get_world_size() > 1:
-        left, right = neighbours(get_rank(), get_world_size())
+        left, right = neighbors(get_rank(), get_world_size())
         move(to_right, both[0], left, right)
         move(to_left, both[1], right, left)
     return [both[0], both[1]]

@@ -7,13 +7,13 @@ PART = "pass_right"
 SENTENCE = "What is returned is the argument itself, no copy: a change of one would change the other."
 
 
-def neighbours():
+def neighbors():
     rank, ranks = dist.get_rank(), dist.get_world_size()
     return (rank - 1) % ranks, (rank + 1) % ranks
 
 
 def pass_right(tensor):
-    left, right = neighbours()
+    left, right = neighbors()
     if left == dist.get_rank():
         return tensor
     tensor = tensor.contiguous()

@@ -4,16 +4,16 @@ import torch
 import torch.distributed as dist
 
 PART = "exchange"
-SENTENCE = "`to_left` has gone to the right neighbour, and `to_right` to the left one."
+SENTENCE = "`to_left` has gone to the right neighbor, and `to_right` to the left one."
 
 
-def neighbours():
+def neighbors():
     rank, ranks = dist.get_rank(), dist.get_world_size()
     return (rank - 1) % ranks, (rank + 1) % ranks
 
 
 def exchange(to_left, to_right):
-    left, right = neighbours()
+    left, right = neighbors()
     if left == dist.get_rank():
         return to_right.clone(), to_left.clone()
     to_left, to_right = to_left.contiguous(), to_right.contiguous()

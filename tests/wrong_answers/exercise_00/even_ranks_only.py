@@ -1,4 +1,4 @@
-"""Even ranks send first, odd ranks receive first: with odd N two even ranks are neighbours."""
+"""Even ranks send first, odd ranks receive first: with odd N two even ranks are neighbors."""
 
 import torch
 import torch.distributed as dist
@@ -7,13 +7,13 @@ PART = "exchange"
 SENTENCE = "It works only for an even number of ranks."
 
 
-def neighbours():
+def neighbors():
     rank, ranks = dist.get_rank(), dist.get_world_size()
     return (rank - 1) % ranks, (rank + 1) % ranks
 
 
 def exchange(to_left, to_right):
-    left, right = neighbours()
+    left, right = neighbors()
     if left == dist.get_rank():
         return to_right.clone(), to_left.clone()
     to_left, to_right = to_left.contiguous(), to_right.contiguous()

@@ -4,16 +4,16 @@ import torch
 import torch.distributed as dist
 
 PART = "exchange"
-SENTENCE = "Only the ring's ends are wrong: rank 0 and rank N - 1 are neighbours of each other."
+SENTENCE = "Only the ring's ends are wrong: rank 0 and rank N - 1 are neighbors of each other."
 
 
-def neighbours():
+def neighbors():
     rank, ranks = dist.get_rank(), dist.get_world_size()
     return (rank - 1) % ranks, (rank + 1) % ranks
 
 
 def exchange(to_left, to_right):
-    left, right = neighbours()
+    left, right = neighbors()
     if left == dist.get_rank():
         return to_right.clone(), to_left.clone()
     to_left, to_right = to_left.contiguous(), to_right.contiguous()

@@ -7,13 +7,13 @@ PART = "pass_right"
 SENTENCE = "A message must be one block of memory, and this tensor's numbers do not lie in one piece."
 
 
-def neighbours():
+def neighbors():
     rank, ranks = dist.get_rank(), dist.get_world_size()
     return (rank - 1) % ranks, (rank + 1) % ranks
 
 
 def pass_right(tensor):
-    left, right = neighbours()
+    left, right = neighbors()
     if left == dist.get_rank():
         return tensor.clone()
     received = torch.empty_like(tensor)

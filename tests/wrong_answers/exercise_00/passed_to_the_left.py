@@ -4,16 +4,16 @@ import torch
 import torch.distributed as dist
 
 PART = "pass_right"
-SENTENCE = "Left and right are swapped: what came back belongs to the right neighbour."
+SENTENCE = "Left and right are swapped: what came back belongs to the right neighbor."
 
 
-def neighbours():
+def neighbors():
     rank, ranks = dist.get_rank(), dist.get_world_size()
     return (rank - 1) % ranks, (rank + 1) % ranks
 
 
 def pass_right(tensor):
-    left, right = neighbours()
+    left, right = neighbors()
     if left == dist.get_rank():
         return tensor.clone()
     tensor = tensor.contiguous()

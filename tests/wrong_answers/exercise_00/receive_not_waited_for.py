@@ -7,13 +7,13 @@ PART = "pass_right"
 SENTENCE = "What is received is used before it has arrived: nobody waits for irecv's handle."
 
 
-def neighbours():
+def neighbors():
     rank, ranks = dist.get_rank(), dist.get_world_size()
     return (rank - 1) % ranks, (rank + 1) % ranks
 
 
 def pass_right(tensor):
-    left, right = neighbours()
+    left, right = neighbors()
     if left == dist.get_rank():
         return tensor.clone()
     tensor = tensor.contiguous()

@@ -7,13 +7,13 @@ PART = "pass_right"
 SENTENCE = "A rank can't send a message to itself. What does one rank alone need?"
 
 
-def neighbours():
+def neighbors():
     rank, ranks = dist.get_rank(), dist.get_world_size()
     return (rank - 1) % ranks, (rank + 1) % ranks
 
 
 def pass_right(tensor):
-    left, right = neighbours()
+    left, right = neighbors()
     tensor = tensor.contiguous()
     received = torch.empty_like(tensor)
     handle = dist.irecv(received, left)

@@ -7,13 +7,13 @@ PART = "exchange"
 SENTENCE = "nothing but their order tells which is which"
 
 
-def neighbours():
+def neighbors():
     rank, ranks = dist.get_rank(), dist.get_world_size()
     return (rank - 1) % ranks, (rank + 1) % ranks
 
 
 def exchange(to_left, to_right):
-    left, right = neighbours()
+    left, right = neighbors()
     if left == dist.get_rank():
         return to_right.clone(), to_left.clone()
     to_left, to_right = to_left.contiguous(), to_right.contiguous()

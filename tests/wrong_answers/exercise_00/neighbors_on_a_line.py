@@ -1,8 +1,8 @@
-"""No ring: rank 0 has no left neighbour, the last rank no right one."""
+"""No ring: rank 0 has no left neighbor, the last rank no right one."""
 
-PART = "neighbours"
+PART = "neighbors"
 SENTENCE = "There is no such rank: they go from 0 to N - 1, and the ring closes between the two ends."
 
 
-def neighbours(rank, ranks):
+def neighbors(rank, ranks):
     return rank - 1, rank + 1
