@@ -255,9 +255,14 @@ def _say(changes: list[Change], folder: Path) -> None:
 def _lab_command(folder: Path, options: list[str]) -> list[str]:
     """JupyterLab on loopback and a free port, with its token on; the learner's options come last and win."""
     page = f"/lab/tree/{FIRST_LESSON}" if (folder / FIRST_LESSON).exists() else "/lab"
-    place = [f"--ServerApp.root_dir={folder}", "--ServerApp.ip=127.0.0.1"]
-    if not any(option.split("=")[0] in ("--port", "--ServerApp.port") for option in options):
-        place.append("--ServerApp.port=0")
+    given = {option.split("=")[0].rpartition(".")[2].lstrip("-") for option in options}
+    place = [f"--ServerApp.root_dir={folder}"]
+    # JupyterLab refuses an option that is given twice.
+    place += [
+        f"--ServerApp.{name}={value}"
+        for name, value in (("ip", "127.0.0.1"), ("port", 0))
+        if name not in given
+    ]
     return [sys.executable, "-m", "jupyterlab", *place, f"--LabApp.default_url={page}", *options]
 
 

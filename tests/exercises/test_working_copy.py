@@ -216,10 +216,11 @@ def test_course_lab_opens_lesson_0_on_loopback_with_the_token_on(started, course
 
 
 def test_course_lab_hands_any_option_to_jupyterlab(started):
-    cli.main(["lab", "--allow-root", "--port=9000"])
+    cli.main(["lab", "--allow-root", "--port=9000", "--ServerApp.ip=::1"])
     command = started[0][0]
-    assert command[-2:] == ["--allow-root", "--port=9000"]
-    assert "--ServerApp.port=0" not in command
+    assert command[-3:] == ["--allow-root", "--port=9000", "--ServerApp.ip=::1"]
+    # JupyterLab refuses an option that is given twice.
+    assert "--ServerApp.port=0" not in command and "--ServerApp.ip=127.0.0.1" not in command
 
 
 def test_course_lab_leaves_the_users_jupyter_settings_in_place(started, monkeypatch):
