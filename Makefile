@@ -8,11 +8,13 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 ARGS ?=
 # Where to take torch from, instead of pip's usual place: README.md, "Smaller on Linux"
 export TORCH_INDEX ?=
+# pip leaves compiling to the first import of a module (tools/environment.py), so Python must be let do it.
+export PYTHONDONTWRITEBYTECODE =
 
 TEST_PYTHON := .venv-test/bin/python
 NOTEBOOKS = $(wildcard notebooks/*.ipynb exercises/solutions/*.ipynb)
 PYTEST = PATH="$(CURDIR)/.venv-test/bin:$$PATH" $(TEST_PYTHON) -m pytest \
-	--nbval --nbval-cell-timeout=120 tests $(NOTEBOOKS)
+	-n 3 --dist loadfile --nbval --nbval-cell-timeout=120 tests $(NOTEBOOKS)
 
 .PHONY: help lab test test-all lint lock clean environment test-environment
 

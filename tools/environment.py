@@ -88,6 +88,8 @@ def install(folder, extras):
     print(f"Installing the course into {os.path.relpath(folder)} (once)", flush=True)
     make(folder)
     pip = [python_of(folder), "-m", "pip", "--disable-pip-version-check", "install", "--constraint", LOCK]
+    # Compiling all modules takes longer than copying them, and most are never imported.
+    pip.append("--no-compile")
     if not sys.stdout.isatty():
         pip.append("--quiet")
     if os.environ.get("TORCH_INDEX"):

@@ -1,9 +1,8 @@
-"""A fresh environment, made from environment.yml's pip part while the other tests run."""
+"""A fresh environment, made from environment.yml's pip part."""
 
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,27 +27,9 @@ class FreshCourse:
         return subprocess.run(command, cwd=self.checkout, capture_output=True, text=True, timeout=180)
 
 
-def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.get_closest_marker("install") is not None)  # last, once it is installed
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtestloop(session):
-    wanted = any(item.get_closest_marker("install") for item in session.items)
-    if not wanted or session.config.option.collectonly:
-        return (yield)
-    folder = session.config._tmp_path_factory.mktemp("fresh")
-    with ThreadPoolExecutor(1) as background:
-        session.config.stash[INSTALLATION] = background.submit(install, folder)
-        return (yield)
-
-
-INSTALLATION = pytest.StashKey()
-
-
 @pytest.fixture(scope="session")
-def fresh_course(request) -> FreshCourse:
-    return request.config.stash[INSTALLATION].result(timeout=INSTALL_LIMIT)
+def fresh_course(tmp_path_factory) -> FreshCourse:
+    return install(tmp_path_factory.mktemp("fresh"))
 
 
 def install(folder: Path) -> FreshCourse:
@@ -60,7 +41,7 @@ def install(folder: Path) -> FreshCourse:
     (fresh.checkout / "pip-part.txt").write_text("\n".join(pip_part()))
     checked(sys.executable, "-m", "venv", fresh.environment)
     pip = fresh.environment / "bin" / "pip"
-    checked(pip, "install", "--quiet", "-r", "pip-part.txt", cwd=fresh.checkout)
+    checked(pip, "install", "--quiet", "--no-compile", "-r", "pip-part.txt", cwd=fresh.checkout)
     return fresh
 
 
