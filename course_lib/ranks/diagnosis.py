@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from course_lib.ranks.logbook import WAITING, Operation
+from course_lib.ranks.logbook import BROKEN, WAITING, Operation
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,12 @@ class RankView:
 
     @property
     def waits_in(self) -> Operation | None:
-        """The operation that it waits for, the newest if there are several."""
-        waiting = [operation for operation in self.operations if operation.stage == WAITING]
-        return waiting[-1] if waiting else None
+        """The newest operation that it waits for, else the newest whose wait was broken off by an error."""
+        for stage in (WAITING, BROKEN):
+            found = [operation for operation in self.operations if operation.stage == stage]
+            if found:
+                return found[-1]
+        return None
 
     def has_posted(self, operation: Operation) -> bool:
         """Whether this rank has posted the counterpart of another rank's operation."""

@@ -18,7 +18,7 @@ from pathlib import Path
 # What a rank is doing, as one byte.
 STARTING, RUNNING, RETURNED, FAILED = 0, 1, 2, 3
 # How far an operation has come.
-POSTED, WAITING, DONE = 1, 2, 3
+POSTED, WAITING, DONE, BROKEN = 1, 2, 3, 4  # broken: it raised
 
 RECORDS = 1024  # older operations are overwritten
 RECORD_BYTES = 2048
@@ -60,7 +60,7 @@ class Operation:
 
     @property
     def is_pending(self) -> bool:
-        return self.stage != DONE
+        return self.stage in (POSTED, WAITING)
 
 
 @dataclass(frozen=True)

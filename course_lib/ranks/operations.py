@@ -24,7 +24,7 @@ import torch.distributed as dist
 
 from course_lib.ranks import logbook
 from course_lib.ranks.frames import learners_frame, line_at
-from course_lib.ranks.logbook import DONE, POSTED, WAITING, Logbook, Operation, checksum
+from course_lib.ranks.logbook import BROKEN, DONE, POSTED, WAITING, Logbook, Operation, checksum
 
 _MESSAGES = {"send": "send", "recv": "recv", "recv_anysource": "recv"}
 _COLLECTIVES = {
@@ -156,7 +156,12 @@ class _Watcher:
             line = learners_frame().f_lineno if indices else 0
             for index in indices:
                 self.book.set_stage(index, WAITING, line)
-            result = wait(work, *args, **kwargs)
+            try:
+                result = wait(work, *args, **kwargs)
+            except BaseException:
+                for index in indices:
+                    self.book.set_stage(index, BROKEN, line)
+                raise
             self._finish(indices)
             return result
 
