@@ -1,0 +1,132 @@
+"""The pictures of lesson 01: models against cards, and how activations grow.
+
+Pure functions from numbers to a figure, so that a lesson can draw what it has just computed or measured.
+matplotlib is imported only when a figure is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from course_lib.palette import color_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from course_lib.pictures import Picture
+
+_FONT_SIZE = 9  # points
+_WIDTH = 8.0  # inches
+_CARD_COLOR = "#6E6E6E"
+_MARKERS = "os^Dv"
+
+
+def wall(models: Mapping[str, int], cards: Mapping[str, int], bytes_per_parameter: float = 16) -> Picture:
+    """Draw models on the line of their model state, and cards as the heights that it must stay below.
+
+    ``models``: name -> parameters.  ``cards``: name -> bytes of memory.  Both axes are logarithmic.  A model
+    that fits none of the cards has an empty mark.  Raises ValueError when there is no model, no card, or a
+    number that is not above 0.
+    """
+    _require_positive("models", models)
+    _require_positive("cards", cards)
+    drawing, axes = _new_figure(
+        4.6,
+        f"Model state in GB against parameters, both logarithmic: a straight line of {bytes_per_parameter:g} "
+        f"bytes per parameter with {len(models)} models on it, and the memory of {len(cards)} cards as "
+        "horizontal lines.",
+    )
+    gigabytes = {name: bytes_per_parameter * parameters / 1e9 for name, parameters in models.items()}
+    capacity = {name: memory / 1e9 for name, memory in cards.items()}
+    ends = min(models.values()) / 10, max(models.values()) * 10  # room for names on both sides
+    axes.plot(ends, [bytes_per_parameter * end / 1e9 for end in ends], color="black", lw=1.2)
+    _draw_cards(axes, capacity, ends[1])
+    _draw_models(axes, models, gigabytes, max(capacity.values()))
+    everything = [*gigabytes.values(), *capacity.values()]
+    axes.set(xscale="log", yscale="log", xlim=ends, ylim=(min(everything) / 3, max(everything) * 3))
+    axes.xaxis.set_major_formatter(lambda value, _: _count_text(value))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+    axes.set(xlabel="parameters", ylabel="model state (GB)")
+    axes.set_title(f"{bytes_per_parameter:g} bytes for each parameter", loc="left", fontsize=10)
+    axes.legend(loc="lower right", frameon=False, fontsize=_FONT_SIZE)
+    return drawing
+
+
+def activation_growth(
+    sequences: Sequence[int], formula: Mapping[str, Sequence[int]], measured: Mapping[str, Sequence[int]]
+) -> Picture:
+    """Draw bytes of activations over the sequence length: the formula as lines, measurements as points.
+
+    ``formula`` and ``measured`` hold, for the same labels, one number of bytes for each sequence length.
+    Raises ValueError when their labels or lengths do not agree.
+    """
+    if formula.keys() != measured.keys():
+        raise ValueError(f"measured={list(measured)}: expected the labels of formula, {list(formula)}")
+    for label in formula:
+        if not len(formula[label]) == len(measured[label]) == len(sequences):
+            raise ValueError(f"{label!r}: expected one number for each of {len(sequences)} sequence lengths")
+    drawing, axes = _new_figure(
+        3.6,
+        f"Activations in GB over the sequence length, for {', '.join(formula)}: points measured, lines by "
+        "the formula.",
+    )
+    color = color_of("activations")
+    for label, marker in zip(formula, _MARKERS, strict=False):
+        lines, points = ([each / 1e9 for each in numbers[label]] for numbers in (formula, measured))
+        axes.plot(sequences, lines, color=color, lw=1.2)
+        axes.plot(sequences, points, marker, color=color, markeredgecolor="black", ms=7, clip_on=False)
+        axes.annotate(label, (sequences[-1], lines[-1]), xytext=(8, 0), textcoords="offset points",
+                      va="center", fontsize=_FONT_SIZE)  # fmt: skip
+    axes.set(xlim=(0, max(sequences) * 1.3), xlabel="sequence length (tokens)", ylabel="activations (GB)")
+    axes.set_ylim(0, None)
+    axes.set_xticks(sequences)
+    axes.set_title("Activations: points measured, lines by the formula", loc="left", fontsize=10)
+    return drawing
+
+
+def _new_figure(height: float, description: str) -> tuple[Picture, Axes]:
+    from course_lib.pictures import Picture
+
+    drawing = Picture(figsize=(_WIDTH, height), layout="constrained", description=description)
+    drawing.get_layout_engine().set(w_pad=0.1, h_pad=0.1)  # inches
+    axes = drawing.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    return drawing, axes
+
+
+def _draw_cards(axes: Axes, capacity: Mapping[str, float], right: float) -> None:
+    for name, gigabytes in capacity.items():
+        axes.axhline(gigabytes, color=_CARD_COLOR, lw=0.8, ls="--")
+        axes.text(right, gigabytes, f"{name}: {gigabytes:.0f} GB", color=_CARD_COLOR, ha="right", va="bottom",
+                  fontsize=_FONT_SIZE)  # fmt: skip
+
+
+def _draw_models(
+    axes: Axes, models: Mapping[str, int], gigabytes: Mapping[str, float], largest_card: float
+) -> None:
+    """Names stand to the left of the line, above it, where no other model can be."""
+    for fits, label in ((True, "fits the largest card"), (False, "fits none of these cards")):
+        names = [name for name in models if (gigabytes[name] <= largest_card) == fits]
+        axes.plot([models[name] for name in names], [gigabytes[name] for name in names], "o", color="black",
+                  markerfacecolor="black" if fits else "white", ms=8, zorder=3, label=label)  # fmt: skip
+    for name, parameters in models.items():
+        axes.annotate(f"{name}: {gigabytes[name]:,.0f} GB", (parameters, gigabytes[name]), xytext=(-10, 3),
+                      textcoords="offset points", ha="right", va="bottom", fontsize=_FONT_SIZE, zorder=4,
+                      bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})  # fmt: skip
+
+
+def _count_text(count: float) -> str:
+    """``10B`` for 10^10: parameters as people name them."""
+    for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M")):
+        if count >= size:
+            return f"{count / size:,g}{letter}"
+    return f"{count:,g}"
+
+
+def _require_positive(what: str, numbers: Mapping[str, float]) -> None:
+    if not numbers:
+        raise ValueError(f"{what}={{}}: expected at least one")
+    for name, number in numbers.items():
+        if not number > 0:
+            raise ValueError(f"{what}[{name!r}]={number!r}: expected a number above 0")
