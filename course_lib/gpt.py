@@ -134,6 +134,19 @@ class MLP(nn.Module):
         return self.dropout(self.down(wide))
 
 
+class RMSNorm(nn.RMSNorm):
+    """Keeps its input for backward and no more, on CPUs too.
+
+    GPUs have one kernel for it.  A CPU takes steps, of which autograd would keep fp32 copies: four times
+    the memory.  There they are computed again instead.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.device.type != "cpu":
+            return super().forward(x)
+        return checkpoint(super().forward, x, use_reentrant=False, preserve_rng_state=False)
+
+
 def _eager_attention(query: Tensor, key: Tensor, value: Tensor, dropout: float) -> Tensor:
     """(batch, sequence, heads, head_dim), three times, to (batch, sequence, heads·head_dim)."""
     batch, sequence, heads, head_dim = query.shape
@@ -176,7 +189,7 @@ def _rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 
 def _norm(config: TransformerConfig) -> nn.Module:
     if config.norm == "rms":
-        return nn.RMSNorm(config.hidden, eps=1e-5)
+        return RMSNorm(config.hidden, eps=1e-5)
     return nn.LayerNorm(config.hidden, bias=config.bias)
 
 
