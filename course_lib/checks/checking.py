@@ -9,7 +9,7 @@ from course_lib.checks.part import Part
 
 
 def check(part: Part, function: Callable) -> float:
-    """Run all three steps, print what was found, and return the share of world sizes that are right."""
+    """Run all three steps, print what was found, and return the share that is right."""
     if not callable(function):
         print(f"{part.example}: expected a function to check, got {function!r:.60}")
         return 0.0
@@ -20,4 +20,4 @@ def check(part: Part, function: Callable) -> float:
             return 0.0
         judgements.append(judging.judge(part, attempt))
     print(judging.report(part, judgements))
-    return judging.share(judgements)
+    return judging.share(part, judgements)

@@ -6,19 +6,19 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from course_lib.checks import values
 from course_lib.checks.part import Attempt, Case, Compared, Part, Played, Recognizer
-from course_lib.checks.playing import CASE_BEGINS, SECONDS_WITHOUT_PROGRESS
+from course_lib.checks.playing import CASE_BEGINS, SECONDS_WITHOUT_PROGRESS, is_hang
 
 _RANKS_SHOWN = 3
-_SHOWN_IN_FULL = 2  # wrong world sizes
+_SHOWN_IN_FULL = 2  # wrong runs
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """Whether one world size is right; if not, what was seen, and what the mistake is, if it is known."""
+    """Whether one run is right; if not, what was seen, and what the mistake is, if it is known."""
 
     ranks: int
     right: bool
@@ -35,17 +35,25 @@ def is_not_yet(attempt: Attempt) -> bool:
 
 def judge(part: Part, attempt: Attempt) -> Judgement:
     """Compare what came back with what was expected."""
+    judgement = _judged(part, attempt)
+    title = (attempt.cases[0].title,) if part.one_process else ()
+    return replace(judgement, seen=(*title, *judgement.seen))
+
+
+def _judged(part: Part, attempt: Attempt) -> Judgement:
     if attempt.skipped:
         seen = ("left out, since others did not end",)
         return Judgement(attempt.ranks, False, seen, skipped=True)
     if attempt.error is not None:
-        seen = (*_case_reached(attempt), *_error_lines(attempt.error), *_printed(attempt))
+        lines = _how_it_ended(attempt) if part.one_process else _how_ranks_ended(attempt)
+        seen = (*lines, *_printed(attempt))
         return Judgement(attempt.ranks, False, seen, part.recognize_error(attempt))
     pairs = zip(attempt.cases, attempt.played, strict=True)
     cases = [Compared(attempt.ranks, case, played) for case, played in pairs]
     wrong = [compared for compared in cases if compared.wrong_ranks]
     if wrong:
-        seen = (f"{len(wrong)} of {_counted(len(cases), 'case')}", *_case_by_case(cases), *_printed(attempt))
+        lines = _expected_and_got(wrong[0], 0) if part.one_process else _case_by_case(cases)
+        seen = (*lines, *_printed(attempt))
         return Judgement(attempt.ranks, False, seen, _first(part.recognizers, wrong[0]))
     fault = next(filter(None, map(part.accept, cases)), None)
     if fault:
@@ -53,26 +61,32 @@ def judge(part: Part, attempt: Attempt) -> Judgement:
     return Judgement(attempt.ranks, True, (_counted(len(cases), "case"),))
 
 
-def share(judgements: Sequence[Judgement]) -> float:
-    """The share that is right, rounded down; one rank alone, which sends no message, earns nothing."""
+def share(part: Part, judgements: Sequence[Judgement]) -> float:
+    """The share that is right, rounded down.
+
+    Where world sizes are counted, one rank alone, which sends no message, earns nothing.
+    """
     right = [judgement.ranks for judgement in judgements if judgement.right]
-    if not any(ranks > 1 for ranks in right):
+    if not part.one_process and not any(ranks > 1 for ranks in right):
         return 0.0
     return math.floor(100 * len(right) / len(judgements)) / 100
 
 
 def report(part: Part, judgements: Sequence[Judgement]) -> str:
-    """What was found, world size by world size, and the mistake that explains most."""
+    """What was found, run by run, and the mistake that explains most."""
     lines = [f"{part.example} (a run without progress is ended after {SECONDS_WITHOUT_PROGRESS} s)"]
+    counted = "cases" if part.one_process else "world sizes"
     wrong = [judgement for judgement in judgements if not judgement.right]
     for judgement in judgements:
         first, *rest = judgement.seen
-        lines.append(f"  N={judgement.ranks}  {'right' if judgement.right else 'WRONG'}  {first}")
+        name = "  " if part.one_process else f"  N={judgement.ranks}  "
+        lines.append(f"{name}{'right' if judgement.right else 'WRONG'}  {first}")
         if judgement in wrong[:_SHOWN_IN_FULL]:
-            lines += [f"{' ' * 14}{line}".rstrip() for line in rest]
+            indent = " " * len(f"{name}WRONG  ")
+            lines += [f"{indent}{line}".rstrip() for line in rest]
     mistake = main_mistake(judgements)
     right = len(judgements) - len(wrong)
-    lines += ["", *([mistake, ""] if mistake else []), f"{right} of {len(judgements)} world sizes are right."]
+    lines += ["", *([mistake, ""] if mistake else []), f"{right} of {len(judgements)} {counted} are right."]
     return "\n".join(lines)
 
 
@@ -98,7 +112,8 @@ def _pattern(wrong: list[int], right: list[int]) -> str | None:
 
 def _case_by_case(cases: Sequence[Compared]) -> list[str]:
     """Each case right or wrong; of the first wrong one what was expected and what came."""
-    lines, explained = [], False
+    wrong = sum(bool(compared.wrong_ranks) for compared in cases)
+    lines, explained = [f"{wrong} of {_counted(len(cases), 'case')}"], False
     for compared in cases:
         is_wrong = bool(compared.wrong_ranks)
         lines.append(f"{'WRONG' if is_wrong else 'right'}  {compared.case.title}")
@@ -111,11 +126,18 @@ def _case_by_case(cases: Sequence[Compared]) -> list[str]:
 def _differences(wrong: Compared) -> list[str]:
     lines = []
     for rank in wrong.wrong_ranks[:_RANKS_SHOWN]:
-        played = wrong.played[rank]
-        lines.append(f"rank {rank}: expected {values.text(wrong.case.expected[rank])}")
-        lines.append(f"        got      {values.text(played.value)}{_besides(wrong.case, rank, played)}")
+        expected, got = _expected_and_got(wrong, rank)
+        lines += [f"rank {rank}: {expected}", f"        {got}"]
     left_out = len(wrong.wrong_ranks) - _RANKS_SHOWN
     return lines + ([f"and {_counted(left_out, 'more rank')}"] if left_out > 0 else [])
+
+
+def _expected_and_got(wrong: Compared, rank: int) -> tuple[str, str]:
+    played = wrong.played[rank]
+    return (
+        f"expected {values.text(wrong.case.expected[rank])}",
+        f"got      {values.text(played.value)}{_besides(wrong.case, rank, played)}",
+    )
 
 
 def _besides(case: Case, rank: int, played: Played) -> str:
@@ -124,15 +146,24 @@ def _besides(case: Case, rank: int, played: Played) -> str:
     return f", sharing memory with {played.shares_memory}" if played.shares_memory else ""
 
 
-def _case_reached(attempt: Attempt) -> list[str]:
-    """The title of the case in which a run ended early; ranks begin a case together."""
+def _how_ranks_ended(attempt: Attempt) -> list[str]:
+    """The title of the case in which a run ended early, since ranks begin a case together; then the report.
+
+    A rank that runs none of the learner's lines has returned and waits for the next case.
+    """
     numbers = re.findall(f"{CASE_BEGINS}(\\d+)", attempt.printed)
-    return [attempt.cases[max(map(int, numbers))].title] if numbers else []
+    title = [attempt.cases[max(map(int, numbers))].title] if numbers else []
+    report = str(attempt.error).splitlines()
+    return title + [re.sub(r"was running(\s+line \d+)?$", "had returned", line) for line in report]
 
 
-def _error_lines(error: Exception) -> list[str]:
-    """The report; a rank that runs none of the learner's lines has returned and waits for the next case."""
-    return [re.sub(r"was running(\s+line \d+)?$", "had returned", line) for line in str(error).splitlines()]
+def _how_it_ended(attempt: Attempt) -> list[str]:
+    """The same for one process: no table of ranks."""
+    if not (states := getattr(attempt.error, "states", [])):
+        return str(attempt.error).splitlines()
+    if is_hang(attempt):
+        return [f"did not return within {SECONDS_WITHOUT_PROGRESS} s; it was in", f"  {states[0].line}"]
+    return re.sub("^Rank 0 ", "", str(attempt.error)).splitlines()
 
 
 def _counted(count: int, noun: str) -> str:
@@ -140,8 +171,9 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _printed(attempt: Attempt) -> list[str]:
-    """The beginning of what the ranks printed."""
+    """The beginning of what the ranks printed; a rank alone needs no label."""
     lines = [line for line in attempt.printed.split("\n") if line and CASE_BEGINS not in line]
+    lines = [line.removeprefix("[rank 0] ") if attempt.ranks == 1 else line for line in lines]
     more = [f"… and {len(lines) - 12} more lines"] if len(lines) > 12 else []
     return ["printed:", *(f"  {line[:100]}" for line in lines[:12]), *more] if lines else []
 

@@ -6,7 +6,11 @@ sentence says what is wrong and where to look; it does not give the solution.
 
 from __future__ import annotations
 
-from course_lib.checks.part import Attempt, Compared
+import math
+from collections.abc import Callable
+from typing import Any
+
+from course_lib.checks.part import Attempt, Compared, Recognizer
 from course_lib.checks.playing import is_endless, is_hang
 from course_lib.checks.values import Tensor
 
@@ -73,6 +77,44 @@ def numbers_reordered(wrong: Compared) -> str | None:
     return None
 
 
+def as_if(formula: Callable[..., Any], sentence: str) -> Recognizer:
+    """Recognizes what comes out when ``formula`` of the arguments is computed, and not what was asked.
+
+    Where the formula gives None, the mistake makes no difference.
+    """
+
+    def recognize(wrong: Compared) -> str | None:
+        made = [formula(*wrong.case.arguments[rank]) for rank in wrong.wrong_ranks]
+        got = [wrong.played[rank].value for rank in wrong.wrong_ranks]
+        return sentence if all(map(_same_numbers, got, made)) else None
+
+    return recognize
+
+
+_UNITS = {10**9: "GB", 2**30: "GiB", 10**6: "MB", 2**20: "MiB"}
+
+
+def other_unit_than_bytes(wrong: Compared) -> str | None:
+    for rank in wrong.wrong_ranks:
+        expected = wrong.case.expected[rank]
+        for unit, name in _UNITS.items():
+            scaled = _scaled(expected, unit)
+            if scaled != expected and _same_numbers(wrong.played[rank].value, scaled, tolerance=0.01):
+                return f"This is in {name} (1 {name} = {unit:,} bytes), and bytes are asked for."
+    return None
+
+
+def no_whole_number(wrong: Compared) -> str | None:
+    for rank in wrong.wrong_ranks:
+        pairs = _pairs(wrong.played[rank].value, wrong.case.expected[rank])
+        if any(type(got) is float and type(expected) is int for got, expected in pairs):
+            return (
+                "Bytes are whole numbers, and this is a float (`/` gives one), which loses the last digits "
+                "of a large number: stay with whole numbers, `*` and `//`."
+            )
+    return None
+
+
 def in_error(attempt: Attempt) -> str | None:
     """What a run that hung or failed looks like."""
     if is_endless(attempt):
@@ -125,8 +167,25 @@ def _unwaited(found: Compared, kind: str) -> bool:
     return any(message.kind == kind and message.waited is None for message in messages)
 
 
+def _same_numbers(got: object, expected: object, tolerance: float = 1e-9) -> bool:
+    """Whether two results agree, numbers within a relative tolerance."""
+    if isinstance(expected, tuple):
+        if not isinstance(got, tuple) or len(got) != len(expected):
+            return False
+        return all(_same_numbers(*pair, tolerance) for pair in zip(got, expected, strict=True))
+    if type(got) in (int, float) and type(expected) in (int, float):
+        return math.isclose(got, expected, rel_tol=tolerance)
+    return type(got) is type(expected) and got == expected
+
+
+def _scaled(value: Any, unit: int) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_scaled(item, unit) for item in value)
+    return value / unit if type(value) is int else value
+
+
 def _pairs(got: object, expected: object) -> list[tuple]:
-    """The tensors of a result beside those expected, one or several."""
+    """The items of a result beside those expected, one or several."""
     if isinstance(expected, tuple):
         return list(zip(got, expected, strict=False)) if isinstance(got, tuple) else []
     return [(got, expected)]

@@ -10,6 +10,9 @@ A check runs in three steps that know nothing of each other:
 
 ``checking`` puts the three together.  A check's value is the share of its world sizes that are right, a float
 from 0.0 to 1.0.  Every check cell is worth one point in nbgrader, which takes a float as the points earned.
+
+A function that talks to nobody, such as a formula, has a part with ``world_sizes=ONE_PROCESS``.  It is played
+in the same way, one fresh process for each case, and the value is the share of the cases.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from course_lib.checks.messages import Message
 
 WORLD_SIZES = (1, 2, 3, 4, 5, 8)
+ONE_PROCESS = (1,)
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ class Played:
 
 @dataclass(frozen=True)
 class Attempt:
-    """All that came back for one world size: a list by rank for each case, or the error that ended it."""
+    """All that came back from one run: a list by rank for each case, or the error that ended it."""
 
     ranks: int
     cases: Sequence[Case]
@@ -97,10 +101,28 @@ class Part:
     accept: Recognizer = lambda compared: None
     world_sizes: Sequence[int] = WORLD_SIZES
 
+    @property
+    def one_process(self) -> bool:
+        """Whether the function runs alone, and each case by itself."""
+        return tuple(self.world_sizes) == ONE_PROCESS
+
+    def runs(self) -> list[tuple[int, Sequence[Case]]]:
+        """World size and cases of each run."""
+        if self.one_process:
+            return [(1, [case]) for case in self.draw(1)]
+        return [(size, self.draw(size)) for size in self.world_sizes]
+
 
 def is_right(case: Case, rank: int, played: Played) -> bool:
     """Whether a rank returned what was expected, in memory of its own, and left its arguments alone."""
     unchanged = played.arguments == case.arguments[rank]
-    return type(played.value) is type(case.expected[rank]) and (
-        played.value == case.expected[rank] and unchanged and not played.shares_memory
-    )
+    return _same(played.value, case.expected[rank]) and unchanged and not played.shares_memory
+
+
+def _same(value: Any, expected: Any) -> bool:
+    """Equal, and of the same type: True is not 1, and 2.0 is not 2."""
+    if type(value) is not type(expected):
+        return False
+    if isinstance(expected, tuple):
+        return len(value) == len(expected) and all(map(_same, value, expected))
+    return value == expected

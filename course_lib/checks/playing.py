@@ -23,17 +23,16 @@ _LATE_SECONDS = 0.1
 
 
 def attempts(part: Part, function: Callable) -> Iterable[Attempt]:
-    """Play one world size after another; after a few hangs the rest is skipped, so that this ends soon."""
+    """Play one run after another; after a few hangs the rest is skipped, so that this ends soon."""
     hangs = 0
-    for size in part.world_sizes:
-        cases = part.draw(size)
+    for size, cases in part.runs():
         attempt = Attempt(size, cases, skipped=True) if hangs >= MOST_HANGS else play(function, cases)
         hangs += MOST_HANGS if is_endless(attempt) else is_hang(attempt)
         yield attempt
 
 
 def play(function: Callable, cases: Sequence[Case]) -> Attempt:
-    """Run a learner's function on all cases of one world size."""
+    """Run a learner's function on all cases of one run."""
     size = len(cases[0].arguments)
     printed = io.StringIO()  # what the learner's function prints is shown only when it is wrong
     try:

@@ -8,12 +8,13 @@ process.  Cases are described in the same way, so drawing and comparing them nee
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 _SHOWN = 4  # numbers of a tensor in a message
 _MOST_NUMBERS = 2**20  # of a tensor that a learner's function returns
+_GROUPED_FROM = 10_000  # digits in groups of three, as Python writes them
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,23 @@ class Tensor:
 
 
 @dataclass(frozen=True)
+class Module:
+    """A torch.nn.Module by the dotted names of its parameters and buffers.
+
+    A parameter that is a second name of an earlier one (tied) holds that one's name in place of a tensor.
+    """
+
+    parameters: Mapping[str, Tensor | str]
+    frozen: frozenset[str] = frozenset()
+    buffers: Mapping[str, Tensor] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return "a torch.nn.Module"
+
+
+@dataclass(frozen=True)
 class Unknown:
-    """Something that is neither a number, text, a tensor, nor a list or tuple of those: its type's name."""
+    """Neither a number, text, tensor, module, nor a list or tuple of those: its type's name."""
 
     type_name: str
 
@@ -72,17 +88,64 @@ def describe(value: Any, depth: int = 3) -> Any:
     if isinstance(value, torch.Tensor) and value.numel() <= _MOST_NUMBERS:
         numbers = tuple(value.detach().to("cpu", copy=True).reshape(-1).tolist())
         return Tensor(str(value.dtype).removeprefix("torch."), tuple(value.shape), numbers)
+    if isinstance(value, torch.nn.Module):
+        return _describe_module(value)
     return Unknown(type(value).__name__[:60])
+
+
+def _describe_module(module: Any) -> Module:
+    first_names: dict[int, str] = {}
+    parameters, frozen = {}, set()
+    for name, parameter in module.named_parameters(remove_duplicate=False):
+        first = first_names.setdefault(id(parameter), name)
+        parameters[name] = describe(parameter) if first == name else first
+        if first == name and not parameter.requires_grad:
+            frozen.add(name)
+    buffers = {name: describe(buffer) for name, buffer in module.named_buffers()}
+    return Module(parameters, frozenset(frozen), buffers)
 
 
 def build(value: Any, device: Any) -> Any:
     """The opposite of ``describe``, tensors on ``device`` and in their layout."""
-    import torch
-
     if isinstance(value, tuple):
         return tuple(build(item, device) for item in value)
-    if not isinstance(value, Tensor):
-        return value
+    if isinstance(value, Module):
+        return _build_module(value, device)
+    return _build_tensor(value, device) if isinstance(value, Tensor) else value
+
+
+def _build_module(value: Module, device: Any) -> Any:
+    import torch
+
+    root, parameters = torch.nn.Module(), {}
+    for name, described in value.parameters.items():
+        if isinstance(described, str):
+            parameters[name] = parameters[described]
+        else:
+            tensor = _build_tensor(described, device)
+            parameters[name] = torch.nn.Parameter(tensor, requires_grad=name not in value.frozen)
+        path, _, leaf = name.rpartition(".")
+        _submodule(root, path).register_parameter(leaf, parameters[name])
+    for name, described in value.buffers.items():
+        path, _, leaf = name.rpartition(".")
+        _submodule(root, path).register_buffer(leaf, _build_tensor(described, device))
+    return root
+
+
+def _submodule(module: Any, path: str) -> Any:
+    """The module at a dotted path, made where it is not there yet."""
+    import torch
+
+    for name in filter(None, path.split(".")):
+        if not hasattr(module, name):
+            module.add_module(name, torch.nn.Module())
+        module = getattr(module, name)
+    return module
+
+
+def _build_tensor(value: Tensor, device: Any) -> Any:
+    import torch
+
     tensor = torch.tensor(value.numbers, dtype=getattr(torch, value.dtype), device=device)
     tensor = tensor.reshape(value.shape)
     if value.layout == "transposed":
@@ -107,4 +170,6 @@ def text(value: Any) -> str:
     """A described value as a learner reads it."""
     if isinstance(value, tuple):
         return f"({', '.join(text(item) for item in value)})"
+    if type(value) in (int, float) and abs(value) >= _GROUPED_FROM:
+        return f"{value:_}"
     return repr(value)[:80] if isinstance(value, str) else str(value)

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import ranks
-from course_lib.checks import nccl_order, playing, values
+from course_lib.checks import mistakes, nccl_order, playing, values
 from course_lib.checks.checking import check
 from course_lib.checks.messages import Message
-from course_lib.checks.part import Case, Part
-from course_lib.checks.values import Tensor, counting_up
+from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part, Played
+from course_lib.checks.values import Module, Tensor, counting_up
 
 # --- Values ---
 
@@ -53,6 +53,88 @@ def test_what_is_not_plain_becomes_its_types_name(value):
     described = values.describe(value)
     assert described != 1
     assert "Unknown" in repr(described)
+
+
+MODULE = Module(
+    {
+        "embedding.weight": counting_up("float32", (3, 2), 1),
+        "layers.0.weight": counting_up("int8", (2, 2), 1),
+        "layers.0.bias": counting_up("bfloat16", (2,), 1),
+        "head.weight": "embedding.weight",
+    },
+    frozen=frozenset({"layers.0.weight"}),
+    buffers={"layers.0.mask": Tensor("bool", (1,), (True,))},
+)
+
+
+def test_a_described_module_is_rebuilt_with_its_ties():
+    module = values.build(MODULE, "cpu")
+    assert module.head.weight is module.embedding.weight
+    assert len(list(module.parameters())) == 3
+    assert not module.get_submodule("layers.0").weight.requires_grad
+    assert values.describe(module) == MODULE
+
+
+def test_a_change_to_a_module_is_noticed():
+    for change in (
+        lambda module: module.embedding.weight.data.zero_(),
+        lambda module: module.embedding.weight.requires_grad_(False),
+        lambda module: module.register_buffer("more", torch.zeros(1)),
+        lambda module: module.head.register_parameter("weight", torch.nn.Parameter(torch.ones(3, 2))),
+    ):
+        module = values.build(MODULE, "cpu")
+        change(module)
+        assert values.describe(module) != MODULE
+
+
+def test_a_tensor_of_torchs_own_layers_is_described_as_it_is():
+    layer = torch.nn.BatchNorm1d(2)
+    described = values.describe(layer)
+    assert set(described.parameters) == {"weight", "bias"}
+    assert described.buffers["num_batches_tracked"] == Tensor("int64", (), (0,))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1024, "1024"), (10**4, "10_000"), ((2, -(10**13)), "(2, -10_000_000_000_000)"), (15e5, "1_500_000.0")],
+)
+def test_large_numbers_are_readable(value, shown):
+    assert values.text(value) == shown
+
+
+# --- Mistakes in numbers ---
+
+
+def compared(expected, got, *arguments):
+    case = Case("", (arguments,), (expected,))
+    return Compared(1, case, [Played(got, case.arguments[0], "", ())])
+
+
+@pytest.mark.parametrize(
+    ("got", "unit"),
+    [(85.5, "GB"), (79.65, "GiB"), (85_520.8, "MB"), (81_559, "MiB"), (85_520_809_984.0, None), (81, None)],
+)
+def test_another_unit_than_bytes_is_named(got, unit):
+    sentence = mistakes.other_unit_than_bytes(compared(81_559 * 2**20, got))
+    assert (sentence or "None").startswith(f"This is in {unit} (1" if unit else "None")
+
+
+def test_nothing_has_no_unit():
+    assert mistakes.other_unit_than_bytes(compared(0, 0.0)) is None
+    assert mistakes.other_unit_than_bytes(compared((0, "a"), (0, "b"))) is None
+
+
+def test_a_float_in_place_of_a_whole_number_is_named():
+    assert "Bytes are whole numbers" in mistakes.no_whole_number(compared((1, 2), (1, 2.0)))
+    assert mistakes.no_whole_number(compared((1, 2.0), (2, 2.0))) is None
+
+
+def test_a_mistaken_formula_is_recognized_in_all_wrong_ranks():
+    recognize = mistakes.as_if(lambda x: (x, "all"), "sentence")
+    assert recognize(compared((2, "all"), (1, "all"), 1)) == "sentence"
+    assert recognize(compared((2, "all"), (1.0 + 1e-12, "all"), 1)) == "sentence"
+    for got in ((3, "all"), (1, "some"), (1,), 1, True, None):
+        assert recognize(compared((2, "all"), got, 1)) is None
 
 
 # --- Messages under NCCL's rules ---
@@ -132,6 +214,58 @@ def test_one_rank_alone_earns_nothing():
     assert check(PART, lambda x: 0) == 0.0
 
 
+ALONE = Part(
+    "double(x)",
+    lambda ranks: [Case(f"twice {x}", ((x,),), (2 * x,)) for x in (1, 2, 3)],
+    world_sizes=ONE_PROCESS,
+)
+
+
+def test_in_one_process_the_share_is_that_of_the_cases(capsys):
+    def fails(x):
+        print("thinking")
+        if x == 2:
+            raise IndexError("too far")
+        return 2 * x
+
+    assert check(ALONE, double) == 1.0
+    assert "  right  twice 3\n\n3 of 3 cases are right." in capsys.readouterr().out
+    assert check(ALONE, fails) == 0.66
+    printed = capsys.readouterr().out
+    assert "  right  twice 1\n  WRONG  twice 2\n         raised IndexError: too far\n" in printed
+    assert "         printed:\n           thinking\n  right  twice 3\n" in printed
+
+
+def test_in_one_process_expected_and_got_stand_below_each_other(capsys):
+    assert check(ALONE, lambda x: 4) == 0.33
+    assert "WRONG  twice 3\n         expected 6\n         got      4\n" in capsys.readouterr().out
+
+
+def test_each_case_of_one_process_is_a_fresh_process():
+    seen = []
+
+    def remembers(x):
+        seen.append(x)
+        return 2 * x * len(seen)
+
+    assert check(ALONE, remembers) == 1.0
+    assert seen == []
+
+
+def test_one_process_without_end_is_ended(monkeypatch, capsys):
+    monkeypatch.setattr(playing, "SECONDS_WITHOUT_PROGRESS", 1)
+
+    def loops(x):
+        while x > 1:
+            pass
+        return 2 * x
+
+    assert check(ALONE, loops) == 0.33
+    printed = capsys.readouterr().out
+    assert "WRONG  twice 2\n         did not return within" in printed
+    assert "test_checks.py, line " in printed
+
+
 def test_what_the_function_prints_is_shown_only_when_it_is_wrong(capsys):
     def right(x):
         print("thinking")
@@ -174,6 +308,9 @@ def test_only_a_value_of_the_right_type_is_right(value):
     one = Part("f(x)", lambda size: [Case("", ((),) * size, (2,) * size)], world_sizes=(2,))
     assert check(one, lambda: value) == 0.0
     assert check(one, lambda: 2) == 1.0
+    pair = Part("f(x)", lambda size: [Case("", ((),) * size, ((1, 2),) * size)], world_sizes=(2,))
+    assert check(pair, lambda: (1, value)) == 0.0
+    assert check(pair, lambda: [1, 2]) == 1.0
 
 
 def memory_check(function):
