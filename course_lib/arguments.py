@@ -40,8 +40,8 @@ class Catalog(dict):
         super().__init__(entries)
         self._kind = kind
 
-    def __missing__(self, name: object) -> None:
-        one_of(self._kind, name, self)
+    def __getitem__(self, name: str):
+        return super().__getitem__(one_of(self._kind, name, self))
 
 
 def _exact_int(value: object) -> int | None:
