@@ -25,9 +25,11 @@ def unique_parameters(module):
     "gpt-2-small": 124_439_808,
     "gpt-2-xl": 1_557_611_200,
     "llama-2-7b": 6_738_415_616,
+    "llama-2-13b": 13_015_864_320,
     "llama-2-70b": 68_976_648_192,
     "llama-3-8b": 8_030_261_248,
     "mistral-7b-v0.1": 7_241_732_096,
+    "qwen2.5-0.5b": 494_032_768,
     "qwen2.5-7b": 7_615_616_512,
 }.items())
 def test_published_counts(name, parameters):
