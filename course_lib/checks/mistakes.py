@@ -80,13 +80,15 @@ def numbers_reordered(wrong: Compared) -> str | None:
 def as_if(formula: Callable[..., Any], sentence: str) -> Recognizer:
     """Recognizes what comes out when ``formula`` of the arguments is computed, and not what was asked.
 
-    Where the formula gives None, the mistake makes no difference.
+    A case in which both give the same numbers is wrong for another reason.
     """
 
     def recognize(wrong: Compared) -> str | None:
         made = [formula(*wrong.case.arguments[rank]) for rank in wrong.wrong_ranks]
+        expected = [wrong.case.expected[rank] for rank in wrong.wrong_ranks]
         got = [wrong.played[rank].value for rank in wrong.wrong_ranks]
-        return sentence if all(map(_same_numbers, got, made)) else None
+        differs = not all(map(_same_numbers, made, expected))
+        return sentence if differs and all(map(_same_numbers, got, made)) else None
 
     return recognize
 
@@ -113,6 +115,11 @@ def no_whole_number(wrong: Compared) -> str | None:
                 "of a large number: stay with whole numbers, `*` and `//`."
             )
     return None
+
+
+def in_bytes(*mistaken: Recognizer) -> tuple[Recognizer, ...]:
+    """Recognizers for results in bytes: a part's own between those that all such parts share."""
+    return (nothing_returned, other_unit_than_bytes, *mistaken, no_whole_number)
 
 
 def in_error(attempt: Attempt) -> str | None:

@@ -41,6 +41,11 @@ class Case:
     expected: tuple[Any, ...]
     late_rank: int | None = None
 
+    @classmethod
+    def alone(cls, title: str, arguments: tuple, expected: Any) -> Case:
+        """A call in one process."""
+        return cls(title, (arguments,), (expected,))
+
 
 @dataclass(frozen=True)
 class Played:

@@ -133,6 +133,7 @@ def test_a_mistaken_formula_is_recognized_in_all_wrong_ranks():
     recognize = mistakes.as_if(lambda x: (x, "all"), "sentence")
     assert recognize(compared((2, "all"), (1, "all"), 1)) == "sentence"
     assert recognize(compared((2, "all"), (1.0 + 1e-12, "all"), 1)) == "sentence"
+    assert recognize(compared((1, "all"), (1.0, "all"), 1)) is None  # the formula makes no difference
     for got in ((3, "all"), (1, "some"), (1,), 1, True, None):
         assert recognize(compared((2, "all"), got, 1)) is None
 

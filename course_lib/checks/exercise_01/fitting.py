@@ -1,0 +1,136 @@
+"""Part 4: the largest model that fits on a card."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from course_lib import activations, memory
+from course_lib.checks import mistakes
+from course_lib.checks.mistakes import as_if
+from course_lib.checks.part import ONE_PROCESS, Case, Part
+from course_lib.hardware import ACCELERATORS
+from course_lib.transformer import CONFIGS, TransformerConfig
+
+_SITUATIONS = (
+    ("gpt-2-small", "t4", 4, 1024),
+    ("gpt-2-medium", "rtx-4090", 8, 512),
+    ("gpt-2-large", "a100-80gb", 8, 1024),
+    ("gpt-2-xl", "h100-sxm", 16, 512),
+    ("qwen2.5-0.5b", "rtx-4090", 2, 2048),
+    ("llama-2-7b", "h100-sxm", 1, 4096),
+    ("llama-2-70b", "t4", 1, 512),
+)
+ONE_LAYER = (
+    "The activations of one layer only are counted. Each layer keeps its own until the backward pass comes "
+    "to it, and the logits are kept as well."
+)
+
+
+def _draw(ranks: int) -> list[Case]:
+    cases = []
+    for model, card, micro_batch, sequence in _SITUATIONS:
+        arguments = (model, ACCELERATORS[card].memory_bytes, micro_batch, sequence)
+        title = f"{model} on {card}, micro-batch {micro_batch}, sequence {sequence}"
+        cases.append(Case.alone(title, arguments, _most_layers(*arguments)))
+    return cases
+
+
+def needed(config: TransformerConfig, micro_batch: int, sequence: int) -> int:
+    """Bytes of model state and activations."""
+    return state(config) + activations.model_bytes(config, micro_batch, sequence)
+
+
+def state(config: TransformerConfig) -> int:
+    """Bytes of model state."""
+    return memory.model_state(config.parameters).total
+
+
+def _most_layers(
+    model: str, memory_bytes: float, micro_batch: int, sequence: int, needed: Callable = needed
+) -> int:
+    """Adds layer after layer: this assumes nothing about how the bytes grow."""
+    layers = 0
+    while needed(replace(CONFIGS[model], layers=layers + 1), micro_batch, sequence) <= memory_bytes:
+        layers += 1
+    return layers
+
+
+# --- What mistakes look like ---
+
+
+def _when_needed_is(mistaken: Callable[[TransformerConfig, int, int], int]) -> Callable:
+    return lambda *arguments: _most_layers(*arguments, needed=mistaken)
+
+
+def _paper(config: TransformerConfig, micro_batch: int, sequence: int, recompute: str = "none") -> int:
+    return activations.layer_bytes(micro_batch, sequence, config.hidden, config.heads, recompute)
+
+
+def _no_dropout(config: TransformerConfig, micro_batch: int, sequence: int, recompute: str = "none") -> int:
+    return activations.layer_bytes(micro_batch, sequence, config.hidden, config.heads, recompute, False)
+
+
+def _flat_model(config: TransformerConfig, micro_batch: int, sequence: int, recompute: str = "none") -> int:
+    return activations.model_bytes(replace(config, layers=1), micro_batch, sequence, recompute)
+
+
+# The ways to get the activations of one layer from the library
+OF_ONE_LAYER = (_paper, _no_dropout, _flat_model)
+
+
+def _with(kept: Callable[[TransformerConfig, int, int], int]) -> Callable:
+    """The number of layers when these are taken as the activations."""
+    return _when_needed_is(lambda config, *batch: state(config) + kept(config, *batch))
+
+
+def _all_alike(kept: Callable) -> Callable:
+    """The activations as so many times those of one layer."""
+    return lambda config, *batch: config.layers * kept(config, *batch)
+
+
+_UNITS = (10**9 / 2**30, 2**30 / 10**9)
+
+
+def _with_memory(unit: float) -> Callable:
+    return lambda model, memory_bytes, *batch: _most_layers(model, memory_bytes * unit, *batch)
+
+
+MOST_LAYERS = Part(
+    "most_layers(model, memory_bytes, micro_batch, sequence)",
+    _draw,
+    mistakes.in_bytes(
+        *(as_if(_with(kept), ONE_LAYER) for kept in OF_ONE_LAYER),
+        *(
+            as_if(
+                _with(_all_alike(kept)),
+                "Layers times `layer_bytes` is not all: it has no logits, and it knows GPT-2's layers only.",
+            )
+            for kept in (_paper, _no_dropout)
+        ),
+        as_if(
+            _with(lambda config, *batch: 0),
+            "The activations are forgotten: they must fit beside the model state.",
+        ),
+        as_if(
+            _when_needed_is(lambda config, micro_batch, sequence: needed(config, 1, sequence)),
+            "The activations are those of one sequence: a micro-batch of b keeps b times as much.",
+        ),
+        as_if(
+            _when_needed_is(lambda config, *batch: needed(config, *batch) + 2 * config.parameters),
+            "The gradients are taken as fp32: mixed-adam has bf16 gradients, 16 bytes per parameter in all.",
+        ),
+        as_if(
+            _when_needed_is(lambda config, *batch: needed(config, *batch) - 4 * config.parameters),
+            "The master weights are forgotten: mixed-adam takes 16 bytes per parameter, not 12.",
+        ),
+        *(as_if(_with_memory(unit), "GiB are taken for GB: compare both in bytes.") for unit in _UNITS),
+        as_if(
+            lambda *arguments: _most_layers(*arguments) + 1,
+            "This many layers do not fit any more: the last number that fits is one less.",
+        ),
+        as_if(lambda *arguments: _most_layers(*arguments) - 1, "One layer more would still fit."),
+    ),
+    mistakes.in_error,
+    world_sizes=ONE_PROCESS,
+)

@@ -1,0 +1,18 @@
+"""Loses the last of ten quadrillion parameters."""
+
+PART = "model_state"
+SENTENCE = "Bytes are whole numbers, and this is a float"
+
+
+BYTES = {
+    "mixed-adam": (2, 2, 4, 8),
+    "fp32-adam": (4, 4, 0, 8),
+    "mixed-adam-fp32-grads": (2, 4, 4, 8),
+    "mixed-8bit-adam": (2, 2, 4, 2),
+    "mixed-sgd-momentum": (2, 2, 4, 4),
+    "bf16-adam": (2, 2, 0, 4),
+}
+
+
+def model_state(parameters, recipe):
+    return tuple(float(size) * parameters for size in BYTES[recipe])
