@@ -33,7 +33,6 @@ class GPT(nn.Module):
         one_of("attention", attention, ("eager", "fused"))
         one_of("recompute", recompute, ("none", "selective", "full"))
         self.config = config
-        self.recompute = recompute
         self.token_embedding = nn.Embedding(config.vocab, config.hidden)
         if config.learned_positions:
             self.position_embedding = nn.Embedding(config.context, config.hidden)
@@ -55,10 +54,7 @@ class GPT(nn.Module):
             rotation = _rotation(tokens.shape[1], self.config.head_dim, like=x)
         x = self.dropout(x)
         for layer in self.layers:
-            if self.recompute == "full":
-                x = checkpoint(layer, x, rotation, use_reentrant=False)
-            else:
-                x = layer(x, rotation)
+            x = layer(x, rotation)
         return self.head(self.norm(x))
 
     def _positions(self, tokens: Tensor) -> Tensor:
@@ -80,12 +76,18 @@ class Layer(nn.Module):
 
     def __init__(self, config: TransformerConfig, attention: str, recompute: str) -> None:
         super().__init__()
+        self.recompute = recompute == "full"
         self.attention_norm = _norm(config)
         self.attention = Attention(config, attention, recompute)
         self.mlp_norm = _norm(config)
         self.mlp = MLP(config)
 
     def forward(self, x: Tensor, rotation: tuple[Tensor, Tensor] | None) -> Tensor:
+        if self.recompute:
+            return checkpoint(self._transform, x, rotation, use_reentrant=False)
+        return self._transform(x, rotation)
+
+    def _transform(self, x: Tensor, rotation: tuple[Tensor, Tensor] | None) -> Tensor:
         x = x + self.attention(self.attention_norm(x), rotation)
         return x + self.mlp(self.mlp_norm(x))
 
