@@ -23,7 +23,7 @@ CARDS = {
     "rtx-4090": 24_564 * MIB,
     "a100-40gb": 40_960 * MIB,
     "h100-sxm": 81_559 * MIB,
-    "h200-sxm": 143_771 * MIB,
+    "h200": 143_771 * MIB,
 }
 SEQUENCES = [512, 1024, 2048]
 FORMULA = {"micro-batch 1": [1e9, 2e9, 4e9], "micro-batch 2": [2e9, 4e9, 8e9]}
