@@ -13,13 +13,13 @@ from course_lib.hardware import ACCELERATORS
 from course_lib.transformer import CONFIGS, TransformerConfig
 
 _SITUATIONS = (
-    ("gpt-2-small", "t4", 4, 1024),
+    ("gpt-2-small", "l4", 4, 1024),
     ("gpt-2-medium", "rtx-4090", 8, 512),
     ("gpt-2-large", "a100-80gb", 8, 1024),
     ("gpt-2-xl", "h100-sxm", 16, 512),
     ("qwen2.5-0.5b", "rtx-4090", 2, 2048),
     ("llama-2-7b", "h100-sxm", 1, 4096),
-    ("llama-2-70b", "t4", 1, 512),
+    ("llama-2-70b", "rtx-3060", 1, 512),
 )
 ONE_LAYER = (
     "The activations of one layer only are counted. Each layer keeps its own until the backward pass comes "
