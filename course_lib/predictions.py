@@ -164,7 +164,10 @@ def read(path: Path) -> dict:
     """
     if path.stat().st_size > _LARGEST_FILE:
         raise ValueError("too large")
-    content = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
     if not isinstance(content, dict):
         raise ValueError("not an object of predictions by name")
     for entry in content.values():

@@ -188,9 +188,13 @@ def _source_hash(content: bytes) -> str:
         cells = [
             (cell["cell_type"], "".join(cell["source"]).rstrip()) for cell in json.loads(content)["cells"]
         ]
-    except (ValueError, KeyError, TypeError):
+        return _hash(json.dumps(cells).encode())
+    except (ValueError, KeyError, TypeError, RecursionError):
         return _hash(content)  # not a notebook any more, so certainly changed
-    return _hash(json.dumps(cells).encode())
+
+
+def _is_entry(entry: object) -> bool:
+    return isinstance(entry, dict) and all(isinstance(entry.get(key), str) for key in ("version", "source"))
 
 
 class _Manifest:
@@ -203,8 +207,9 @@ class _Manifest:
 
     def _read(self) -> dict[str, dict[str, str]]:
         try:
-            return dict(json.loads((self.folder / MANIFEST).read_bytes())["files"])
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            files = json.loads((self.folder / MANIFEST).read_bytes())["files"]
+            return {path: entry for path, entry in files.items() if _is_entry(entry)}
+        except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return {}  # lost: then every file that differs counts as changed by the learner
 
     def save(self) -> None:

@@ -47,7 +47,7 @@ def read_class(folder: Path) -> tuple[list[ClassPrediction], dict[str, str]]:
     for student in sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()):
         try:
             _collect(_newest(student), collected)
-        except (OSError, ValueError, RecursionError) as error:
+        except (OSError, ValueError) as error:
             problems[student.name] = str(error) or type(error).__name__
     found = sorted(collected.items())
     return [ClassPrediction(*key, tuple(made), tuple(seen)) for key, (made, seen) in found], problems

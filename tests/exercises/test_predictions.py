@@ -124,10 +124,11 @@ def test_a_reference_notebook_writes_nothing(reference, capsys):
     assert list(reference.iterdir()) == []
 
 
-def test_a_damaged_file_is_set_aside(copy, capsys):
-    (copy / "predictions.json").write_text("{")
+@pytest.mark.parametrize("content", ["{", "[" * 100_000])
+def test_a_damaged_file_is_set_aside(copy, capsys, content):
+    (copy / "predictions.json").write_text(content)
     predict("x", 2, "s")
-    assert (copy / "predictions.damaged.json").read_text() == "{"
+    assert (copy / "predictions.damaged.json").read_text() == content
     assert list(stored(copy)) == ["x"]
     assert "was damaged" in capsys.readouterr().out
 

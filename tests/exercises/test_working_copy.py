@@ -145,7 +145,10 @@ def test_a_learner_who_took_the_new_version_gets_updates_again(course, copy):
     assert [str(change) for change in write_working_copy(course, copy)] == [f"updated: {EXERCISE}"]
 
 
-@pytest.mark.parametrize("content", ["", "not JSON", "[1, 2]", '{"cells": 3}'])
+DAMAGED = ["", "not JSON", "[1, 2]", '{"cells": 3}', '{"cells": ["a"]}', "[" * 100_000]
+
+
+@pytest.mark.parametrize("content", DAMAGED)
 def test_a_damaged_file_counts_as_changed(course, copy, content):
     write_working_copy(course, copy)
     (copy / EXERCISE).write_text(content)
@@ -154,16 +157,20 @@ def test_a_damaged_file_counts_as_changed(course, copy, content):
     assert (copy / EXERCISE).read_text() == content
 
 
-@pytest.mark.parametrize("manifest", [None, "not JSON", "{}"])
-def test_a_lost_manifest_loses_nothing_of_the_learners(course, copy, manifest):
+LOST = [None, "not JSON", "{}", "[" * 100_000, '{"files": "a"}', '{"files": ["a"]}']
+LOST += [json.dumps({"files": {EXERCISE: entry}}) for entry in ("a", ["a"], {"version": 3, "source": 4})]
+
+
+@pytest.mark.parametrize("manifest", LOST)
+@pytest.mark.parametrize("mine", [json.dumps(notebook(code("my answer"))), *DAMAGED])
+def test_a_lost_manifest_loses_nothing_of_the_learners(course, copy, manifest, mine):
     write_working_copy(course, copy)
-    mine = notebook(code("my answer"))
-    write(copy / EXERCISE, mine)
+    (copy / EXERCISE).write_text(mine)
     (copy / working_copy.MANIFEST).unlink()
     if manifest is not None:
         (copy / working_copy.MANIFEST).write_text(manifest)
     assert [change.path.name for change in write_working_copy(course, copy)] == ["00_exchange.new.ipynb"]
-    assert read(copy / EXERCISE) == mine
+    assert (copy / EXERCISE).read_text() == mine
 
 
 def test_a_folder_without_lessons_is_refused(tmp_path):
