@@ -26,13 +26,18 @@ if TYPE_CHECKING:
 
 # A hang or a crash ends torchrun's ranks for good, so cells that show one can't run there.
 FAILS_ON_PURPOSE = "fails-on-purpose"
+_LONGEST_LINE = 72
 
 
 @dataclass(frozen=True)
 class CellResult:
-    """``status`` is ``ok``, ``skipped`` or ``failed``; ``reason`` says why, "" for ok."""
+    """``status`` is ``ok``, ``skipped`` or ``failed``; ``reason`` says why, "" for ok.
+
+    ``cell`` is the cell's id, which JupyterLab does not show; ``code`` is its first line of code, shortened.
+    """
 
     cell: str
+    code: str
     status: str
     reason: str = ""
 
@@ -79,8 +84,9 @@ def run_cells(cells: list[dict], folder: Path, quiet: bool) -> list[CellResult]:
     missing: set[str] = set()  # names that skipped cells would have defined
     for number, cell in enumerate(cells, start=1):
         source = "".join(cell["source"])
-        name = cell.get("id") or f"cell {number}"
-        result = _run_cell(shell, name, source, _skip_at_once(cell), missing, quiet)
+        code = first_line(source)
+        status, reason = _run_cell(shell, code, source, _skip_at_once(cell), missing, quiet)
+        result = CellResult(cell.get("id") or f"cell {number}", code, status, reason)
         results.append(result)
         if result.status == "skipped":
             missing |= names_defined(source)
@@ -94,7 +100,17 @@ def summary(results: list[CellResult]) -> str:
         status: sum(result.status == status for result in results) for status in ("ok", "skipped", "failed")
     }
     lines = [f"{counts['ok']} cells ran, {counts['skipped']} were skipped, {counts['failed']} failed"]
-    return "\n".join(lines + [f"  {r.status} {r.cell}: {r.reason}" for r in results if r.status != "ok"])
+    for result in results:
+        if result.status != "ok":
+            lines += [f"  {result.status}: {result.code}", f"    {result.reason}"]
+    return "\n".join(lines)
+
+
+def first_line(source: str) -> str:
+    """The cell's first line of code that is no comment, shortened: what a reader finds it by."""
+    lines = (line.strip() for line in source.splitlines())
+    line = next((line for line in lines if line and not line.startswith("#")), "(no code)")
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
 
 
 def names_defined(source: str) -> set[str]:
@@ -114,6 +130,9 @@ def _shell() -> InteractiveShell:
 
     shell = InteractiveShell.instance(colors="nocolor")
     shell.showtraceback = lambda *args, **kwargs: None  # the error is reported once, by _run_cell
+    # A cell's value stands alone: in a terminal, "Out[0]:" would read like a notebook's number.
+    shell.displayhook.write_output_prompt = lambda: None
+    shell.displayhook.prompt_end_newline = True
     return shell
 
 
@@ -123,21 +142,23 @@ def _skip_at_once(cell: dict) -> str:
 
 
 def _run_cell(
-    shell: InteractiveShell, name: str, source: str, skip: str, missing: set[str], quiet: bool
-) -> CellResult:
+    shell: InteractiveShell, code: str, source: str, skip: str, missing: set[str], quiet: bool
+) -> tuple[str, str]:
+    """Status and reason."""
     if skip:
-        return CellResult(name, "skipped", skip)
+        return "skipped", skip
     with contextlib.redirect_stdout(io.StringIO()) if quiet else contextlib.nullcontext():
         done = shell.run_cell(source)
     error = done.error_before_exec or done.error_in_exec
     if error is None:
-        return CellResult(name, "ok")
+        return "ok", ""
     if isinstance(error, NeedsRanks):
-        return CellResult(name, "skipped", str(error))
+        return "skipped", str(error)
     if isinstance(error, NameError) and error.name in missing:
-        return CellResult(name, "skipped", f"it needs {error.name}, which a skipped cell defines")
-    _say(f"rank {torchrun.rank()}, {name}: {type(error).__name__}: {error}\n{_learners_lines(error)}")
-    return CellResult(name, "failed", f"{type(error).__name__}: {error}")
+        return "skipped", f"it needs {error.name}, which a skipped cell defines"
+    text = f"{type(error).__name__}: {error}"
+    _say(f"rank {torchrun.rank()}, in the cell {code!r}: {text}\n{_learners_lines(error)}")
+    return "failed", text
 
 
 def _learners_lines(error: Any) -> str:

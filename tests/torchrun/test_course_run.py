@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from course_lib.notebook_run import names_defined
+from course_lib.notebook_run import first_line, names_defined
 
 CELLS = {
     "imports": "import torch\nimport torch.distributed as dist\nfrom course_lib import ranks",
@@ -23,6 +23,7 @@ CELLS = {
     "rests-on-four": "print(len(four))",
     "hang": "ranks.run(lambda: dist.recv(torch.zeros(1), 1 - dist.get_rank()), 2, timeout=3)",
     "goes-on": "print('still here', ranks.run(dist.get_rank, 2))",
+    "value": "# a value of several lines\ntorch.eye(2)",
 }
 
 
@@ -56,10 +57,15 @@ def test_a_notebook_runs_on_the_ranks_that_are_there(tmp_path):
         "[rank 1] sum [1.0, 1.0, 1.0] x",
         "[('cpu', 0), ('cpu', 1)] 0",
         "still here [0, 1]",
-        "4 cells ran, 3 were skipped, 0 failed",
-        "  skipped needs-four: this needs 4 ranks, and torchrun started 2",
-        "  skipped rests-on-four: it needs four, which a skipped cell defines",
-        "  skipped hang: it fails on purpose, which would end torchrun's ranks",
+        "tensor([[1., 0.],",
+        "        [0., 1.]])",
+        "5 cells ran, 3 were skipped, 0 failed",
+        "  skipped: four = ranks.run(f, 4, 'x')",
+        "    this needs 4 ranks, and torchrun started 2",
+        "  skipped: print(len(four))",
+        "    it needs four, which a skipped cell defines",
+        "  skipped: ranks.run(lambda: dist.recv(torch.zeros(1), 1 - dist.get_rank()), 2, ti…",
+        "    it fails on purpose, which would end torchrun's ranks",
     ]
 
 
@@ -69,7 +75,7 @@ def test_a_failing_cell_fails_the_command_and_names_rank_and_line(tmp_path):
              "    dist.barrier()\nranks.run(g, 2)"}  # fmt: skip
     done = torchrun(write(tmp_path / "n.ipynb", cells))
     assert done.returncode != 0
-    assert "rank 1, bad: AssertionError: not zero" in done.stderr
+    assert "rank 1, in the cell 'def g():': AssertionError: not zero" in done.stderr
     assert "line 2: assert dist.get_rank() == 0" in done.stderr
 
 
@@ -77,8 +83,8 @@ def test_a_failing_cell_fails_the_command_and_names_rank_and_line(tmp_path):
 def test_json_tells_of_each_cell(tmp_path):
     done = torchrun(write(tmp_path / "n.ipynb", {"one": "print(1)", "two": "2"}), "--json", ranks=1)
     assert json.loads(done.stdout) == [
-        {"cell": "one", "status": "ok", "reason": ""},
-        {"cell": "two", "status": "ok", "reason": ""},
+        {"cell": "one", "code": "print(1)", "status": "ok", "reason": ""},
+        {"cell": "two", "code": "2", "status": "ok", "reason": ""},
     ]
 
 
@@ -89,6 +95,12 @@ def test_without_torchrun_the_command_is_named(tmp_path):
     )
     assert done.returncode == 2
     assert f"torchrun --standalone --nproc-per-node 2 -m course_lib run {path}" in done.stdout
+
+
+def test_a_cell_is_named_by_its_first_line_of_code():
+    assert first_line("\n# why\n  x = 1\ny = 2") == "x = 1"
+    assert first_line("# only a comment") == first_line("") == "(no code)"
+    assert len(first_line("x" * 300)) == 72
 
 
 def test_names_that_a_cell_defines():
