@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 
 from course_lib.checks import mistakes, nccl_order
@@ -58,7 +59,7 @@ def _draw_neighbors(ranks: int) -> list[Case]:
 def _draw_pass_right(ranks: int) -> list[Case]:
     cases = []
     for number, message in enumerate(_MESSAGES):
-        sent = [_message(message, rank, number) for rank in range(ranks)]
+        (sent,) = _messages(message, number, ranks)
         arguments = tuple((tensor,) for tensor in sent)
         expected = tuple(sent[rank - 1] for rank in range(ranks))
         cases.append(Case(_title(message), arguments, expected, _late(number, ranks)))
@@ -68,18 +69,23 @@ def _draw_pass_right(ranks: int) -> list[Case]:
 def _draw_exchange(ranks: int) -> list[Case]:
     cases = []
     for number, message in enumerate(_MESSAGES):
-        to_left = [_message(message, rank, number) for rank in range(ranks)]
-        to_right = [_message(message, rank, number, first=50) for rank in range(ranks)]
+        to_left, to_right = _messages(message, number, ranks, sides=2)
         arguments = tuple(zip(to_left, to_right, strict=True))
         expected = tuple((to_right[rank - 1], to_left[(rank + 1) % ranks]) for rank in range(ranks))
         cases.append(Case(_title(message), arguments, expected, _late(number, ranks)))
     return cases
 
 
-def _message(message: tuple[str, tuple[int, ...], str], rank: int, case: int, first: int = 0) -> Tensor:
-    """Its numbers tell whose they are: thousands are the rank, hundreds the case."""
+def _messages(
+    message: tuple[str, tuple[int, ...], str], case: int, ranks: int, sides: int = 1
+) -> list[list[Tensor]]:
+    """For each side one tensor per rank: the same at every check, and no two hold the same number.
+
+    The first numbers are drawn, since a formula of the rank would give a neighbor's without any message.
+    """
     dtype, shape, layout = message
-    return counting_up(dtype, shape, 1000 * rank + 100 * case + first, layout)
+    first = iter(random.Random(f"{ranks} {case}").sample(range(100, 100_000, 100), sides * ranks))
+    return [[counting_up(dtype, shape, next(first), layout) for _ in range(ranks)] for _ in range(sides)]
 
 
 def _title(message: tuple[str, tuple[int, ...], str]) -> str:
@@ -112,10 +118,28 @@ def _numbers_off_the_ends(wrong: Compared) -> str | None:
     return None
 
 
+def _no_whole_numbers(wrong: Compared) -> str | None:
+    for rank in wrong.wrong_ranks:
+        if wrong.played[rank].value == wrong.case.expected[rank]:  # so only the type is wrong
+            return "These are the right numbers in another type: a rank is a whole number, an `int`."
+    return None
+
+
 def _wrong_ring(wrong: Compared) -> str | None:
-    own = [wrong.case.arguments[rank][0] for rank in wrong.wrong_ranks]
-    if wrong.case.arguments[0][1] > 2 and set(own) <= {0, wrong.case.arguments[0][1] - 1}:
+    world = wrong.case.arguments[0][1]
+    asked = {rank for rank, _ in wrong.case.arguments}
+    own = {wrong.case.arguments[rank][0] for rank in wrong.wrong_ranks}
+    ends = {0, world - 1}
+    if world > 2 and own <= ends and asked - ends:  # where only ends are asked, they can't be told apart
         return "Only the ring's ends are wrong: rank 0 and rank N - 1 are neighbors of each other."
+    return None
+
+
+def _wrong_in_large_rings(wrong: Compared) -> str | None:
+    """Seen where the case before, the ring of the ranks that run, is right."""
+    world = wrong.case.arguments[0][1]
+    if world > wrong.ranks:
+        return f"The small ring is right, and the ring of {world} ranks is not: `ranks` can be any number."
     return None
 
 
@@ -128,6 +152,16 @@ def _passed_left(wrong: Compared) -> str | None:
 def _own_data(wrong: Compared) -> str | None:
     if wrong.ranks > 1 and _comes_from(wrong, lambda rank: rank):
         return "Every rank has got its own numbers back: nothing has come from a neighbor."
+    return None
+
+
+def _computed(wrong: Compared) -> str | None:
+    held = [tensor for given in wrong.case.arguments for tensor in given]
+    for rank in wrong.wrong_ranks:
+        value = wrong.played[rank].value
+        returned = value if isinstance(value, tuple) else (value,)
+        if wrong.ranks > 1 and not wrong.played[rank].messages and not any(one in held for one in returned):
+            return "No rank holds these numbers, and no message was sent: a neighbor's tensor has to be sent."
     return None
 
 
@@ -193,9 +227,9 @@ def _not_on_nccl(found: Compared) -> str | None:
     verdict = nccl_order.follow([played.messages for played in found.played])
     if verdict.stuck:
         return (
-            "On NCCL these ranks would wait for ever. There, of two messages between the same two ranks, the "
-            "second one starts when the first is finished, unless both are posted in one call; follow what "
-            "each rank posts first."
+            "On NCCL these ranks would wait until a time limit ends them. There, of two messages between the "
+            "same two ranks, the second one starts when the first is finished, unless both are posted in one "
+            "call; follow what each rank posts first."
         )
     if verdict.relies_on_tags:
         return "This relies on `tag` to tell messages apart, and NCCL has no tags: only their order counts."
@@ -216,7 +250,15 @@ _TENSOR_MISTAKES: Sequence = (
 NEIGHBORS = Part(
     "neighbors(rank, ranks)",
     _draw_neighbors,
-    (mistakes.nothing_returned, mistakes.not_a_pair, _numbers_off_the_ends, _swapped_numbers, _wrong_ring),
+    (
+        mistakes.nothing_returned,
+        mistakes.not_a_pair,
+        _no_whole_numbers,
+        _numbers_off_the_ends,
+        _swapped_numbers,
+        _wrong_ring,
+        _wrong_in_large_rings,
+    ),
     mistakes.in_error,
 )
 PASS_RIGHT = Part(
@@ -228,6 +270,7 @@ PASS_RIGHT = Part(
         _own_data,
         mistakes.form_changed,
         mistakes.numbers_reordered,
+        _computed,
         _ends_do_not_meet,
     ),
     mistakes.in_error,
@@ -245,6 +288,7 @@ EXCHANGE = Part(
         _one_side_twice,
         mistakes.form_changed,
         mistakes.numbers_reordered,
+        _computed,
         _ends_do_not_meet,
     ),
     mistakes.in_error,

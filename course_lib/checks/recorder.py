@@ -39,10 +39,10 @@ class Recorder:
 
     def _recording(self, method, kind: str):
         @functools.wraps(method)
-        def recorded(group, tensors, peer, tag=0, *rest):
+        def recorded(group, tensors, peer, tag=0, *rest, **named):
             index = len(self._messages)
             self._messages.append(Message(kind, peer, tag, self._batch()))
-            work = method(group, tensors, peer, tag, *rest)
+            work = method(group, tensors, peer, tag, *rest, **named)
             if work is not None:
                 self._works.append((work, (index,)))
             return work
@@ -53,8 +53,8 @@ class Recorder:
         """NCCL gives one handle for a whole batch, gloo one for each message."""
 
         @functools.wraps(method)
-        def recorded(*args):
-            work = method(*args)
+        def recorded(*args, **named):
+            work = method(*args, **named)
             last = self._messages[-1].batch if self._messages else None
             batch = tuple(i for i, message in enumerate(self._messages) if message.batch == last is not None)
             if work is not None:
@@ -65,11 +65,11 @@ class Recorder:
 
     def _recording_wait(self, method):
         @functools.wraps(method)
-        def recorded(work, *args):
+        def recorded(work, *args, **named):
             for known, indices in self._works:
                 if known is work:
                     self._note_wait(indices)
-            return method(work, *args)
+            return method(work, *args, **named)
 
         return recorded
 

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -22,7 +23,7 @@ PARTS = {
 def short_limits(monkeypatch):
     """Answers that hang need not hang for long."""
     monkeypatch.setattr(playing, "SECONDS_WITHOUT_PROGRESS", 2)
-    monkeypatch.setattr(playing, "SECONDS_FOR_ONE_WORLD_SIZE", 4)
+    monkeypatch.setattr(playing, "SECONDS_FOR_ONE_WORLD_SIZE", 5)
 
 
 @pytest.mark.parametrize("path", answers.stored("wrong", "exercise_00"), ids=lambda path: path.stem)
@@ -46,6 +47,27 @@ def test_a_right_answer_passes(path, name, capfd):
     assert value == 1.0, printed
     assert "WRONG" not in printed
     assert errors == ""
+
+
+def test_no_ranks_numbers_can_be_computed_from_another_ranks():
+    """Neither by a formula of the rank nor from one case to the next."""
+    for draw in (check.PASS_RIGHT.draw, check.EXCHANGE.draw):
+        cases = draw(8)
+        firsts = [[tensor.numbers[0] for given in case.arguments for tensor in given] for case in cases[:3]]
+        for first in firsts:
+            steps = [later - earlier for earlier, later in pairwise(first)]
+            assert len(set(first)) == len(first)
+            assert len(set(steps)) > len(steps) / 2
+        assert firsts[0] != firsts[1] != firsts[2]
+        assert draw(8) == cases  # what is printed is the same at every check
+
+
+def test_only_what_is_wrong_at_the_ends_alone_is_told_so(capsys):
+    def wrong_from_1000(rank, ranks):
+        return ((rank - 1) % ranks, (rank + 1) % ranks) if rank < 1000 else (0, 0)
+
+    assert check.neighbors(wrong_from_1000) < 1.0
+    assert "ends are wrong" not in capsys.readouterr().out
 
 
 def unfinished(*arguments):

@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 
 PART = "ready_for_nccl"
-SENTENCE = "On NCCL these ranks would wait for ever."
+SENTENCE = "On NCCL these ranks would wait until a time limit ends them."
 
 
 def neighbors():
