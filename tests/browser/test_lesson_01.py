@@ -1,4 +1,4 @@
-"""Lesson 01 in JupyterLab, from a fresh working copy: it runs to the end, and shows its pictures and explorer."""
+"""Lesson 01 in JupyterLab, from a fresh working copy: it runs to the end, with pictures and explorer."""
 
 import pytest
 
