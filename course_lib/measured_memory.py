@@ -1,0 +1,384 @@
+"""Where the bytes of one training step are: a real step of a real model, every storage counted.
+
+Under FakeTensorMode tensors have shapes, types and storages of a size, but no memory behind them, so the
+step of a model with billions of parameters is measured on a laptop in seconds.  With ``fake=False`` the same
+code runs on real tensors.  Nothing here is computed by formula: those are in ``memory`` and ``activations``.
+
+What is counted is what PyTorch asks for: the storage of each tensor that an operation returns.  Scratch
+memory inside a kernel, the CUDA context and the allocator's rounding are not seen; with real tensors on a GPU
+the result also carries what the CUDA allocator itself has counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from course_lib.arguments import one_of, whole_number
+from course_lib.transformer import GPT, TransformerConfig
+
+WEIGHT_COPIES = "weight copies"
+GRADIENT_CASTS = ("one-at-a-time", "all-at-once")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a step computes with Adam: the type of its weights, and what it has beside them."""
+
+    weights: torch.dtype
+    fp32_master: bool = False
+    autocast: bool = False
+
+
+# Those of course_lib.memory's recipes that torch's own Adam can follow.
+RECIPES = {
+    "mixed-adam": Recipe(torch.bfloat16, fp32_master=True),
+    "autocast-adam": Recipe(torch.float32, autocast=True),
+    "fp32-adam": Recipe(torch.float32),
+    "bf16-adam": Recipe(torch.bfloat16),
+}
+
+
+@dataclass(frozen=True)
+class CudaPeak:
+    """The CUDA allocator's own count of the step's peak, bytes.
+
+    ``requested`` is what tensors and kernels asked for; ``allocated`` is the same with each allocation
+    rounded up to 512 bytes, so the difference is what rounding costs.
+    """
+
+    allocated: int
+    requested: int
+
+
+@dataclass(frozen=True)
+class StepMemory:
+    """What one training step holds, in bytes.
+
+    After the step: ``weights``, ``gradients``, ``master``, ``moments`` (what ``memory.model_state`` calls
+    optimizer), ``step_scalars`` (Adam's step counts, 4 bytes for each parameter tensor) and ``buffers``.
+    From forward to backward: ``activations`` by the module that keeps them, "loss" for what comes after the
+    model; and ``weight_copies``, the bf16 ones that autocast makes.
+    ``curve`` has for each phase of the step all bytes alive, at its start and whenever they change.
+    """
+
+    parameters: int
+    weights: int
+    gradients: int
+    master: int
+    moments: int
+    step_scalars: int
+    buffers: int
+    weight_copies: int
+    activations: dict[str, int]
+    curve: dict[str, list[int]]
+    cuda: CudaPeak | None = None
+
+    @property
+    def model_state(self) -> int:
+        """Weights, gradients, master and moments together."""
+        return self.weights + self.gradients + self.master + self.moments
+
+    @property
+    def activation_bytes(self) -> int:
+        """All that the forward pass keeps: layers, logits, token numbers; without ``weight_copies``."""
+        return sum(self.activations.values())
+
+    @property
+    def logits(self) -> int:
+        """What the loss keeps: log-probabilities in fp32, 4 bytes a token and entry of the vocabulary."""
+        return self.activations["loss"]
+
+    def layer(self, index: int) -> dict[str, int]:
+        """What layer ``index`` keeps, by its child modules; ``""`` is the layer itself."""
+        pattern = re.compile(rf"(?:.*\.)?layers\.{index}(?:\.([^.]+).*)?")
+        kinds: dict[str, int] = {}
+        for path, size in self.activations.items():
+            if match := pattern.fullmatch(path):
+                kinds[match[1] or ""] = kinds.get(match[1] or "", 0) + size
+        return kinds
+
+    @property
+    def peaks(self) -> dict[str, int]:
+        """The most bytes alive at once in each phase: forward, backward, step."""
+        return {phase: max(sizes) for phase, sizes in self.curve.items()}
+
+    @property
+    def peak(self) -> int:
+        """The most bytes alive at once."""
+        return max(self.peaks.values())
+
+
+def training_step(
+    config: TransformerConfig,
+    batch: int,
+    sequence: int,
+    recipe: str = "mixed-adam",
+    fake: bool = True,
+    *,
+    gradient_casts: str = "one-at-a-time",
+    attention: str = "fused",
+    recompute: str = "none",
+    device: str = "cpu",
+) -> StepMemory:
+    """Measure the training step of ``transformer.GPT(config)`` on ``batch`` sequences of ``sequence`` tokens.
+
+    The step measured finds Adam's moments in place, as every step but the first does.
+    Gradients are set to None before a forward pass, as PyTorch's ``zero_grad`` does.
+
+    ``gradient_casts`` says how bf16 gradients reach the fp32 master weights: "all-at-once" casts all of them
+    and then steps, which holds 4 more bytes per parameter; "one-at-a-time" casts, steps and frees one by one.
+    Without master weights there is nothing to cast, and both are the same.
+    ``attention`` and ``recompute`` are those of ``transformer.GPT``.
+    ``fake=False`` uses real tensors on ``device``, which also may be "cuda"; fake ones follow the CPU's
+    kernels.
+
+    Raises ValueError for an unknown recipe or way to cast, a batch or sequence that is not a positive whole
+    number, and fake tensors on another device than the CPU.
+    """
+    _check_arguments(batch, sequence, recipe, gradient_casts, fake, device)
+    with FakeTensorMode() if fake else contextlib.nullcontext():
+        with _LiveBytes() as live:
+            trainer = _Trainer(config, RECIPES[recipe], gradient_casts, attention, recompute, device)
+            trainer.make_moments()
+            live.watch_copies(trainer.weights)
+            tokens = torch.randint(config.vocab, (2, batch, sequence), device=device)
+            with _cuda_peak(device) as cuda:
+                activations = trainer.run(*tokens, live)
+    copies = activations.pop(WEIGHT_COPIES, 0)
+    return StepMemory(
+        **trainer.sizes(), weight_copies=copies, activations=activations, curve=live.curve, cuda=cuda()
+    )
+
+
+def _check_arguments(
+    batch: int, sequence: int, recipe: str, gradient_casts: str, fake: bool, device: str
+) -> None:
+    whole_number("batch", batch)
+    whole_number("sequence", sequence)
+    one_of("recipe", recipe, RECIPES)
+    one_of("gradient_casts", gradient_casts, GRADIENT_CASTS)
+    if fake and torch.device(device).type != "cpu":
+        raise ValueError(f"device={device!r}: expected 'cpu' for fake tensors, or fake=False")
+
+
+class _Trainer:
+    """A model, its master weights and its optimizer, and the step that uses them."""
+
+    def __init__(
+        self,
+        config: TransformerConfig,
+        recipe: Recipe,
+        gradient_casts: str,
+        attention: str,
+        recompute: str,
+        device: str,
+    ):
+        self.recipe, self.device = recipe, device
+        with torch.device(device):
+            self.model = GPT(config, attention=attention, recompute=recompute)
+        self.weights = list(self.model.parameters())
+        for weight in self.weights:  # Not model.to(), which refuses fake tensors that are being watched
+            weight.data = weight.data.to(recipe.weights)
+        self.master = []
+        if recipe.fp32_master:
+            self.master = [weight.detach().float().requires_grad_() for weight in self.weights]
+        self.optimizer = torch.optim.Adam(self.master or self.weights, lr=1e-4, fused=True)
+        self.gradient_casts = gradient_casts
+
+    def make_moments(self) -> None:
+        """Adam makes its moments at its first step; zero gradients leave all weights where they are."""
+        for weight in self.weights:
+            weight.grad = torch.zeros_like(weight)
+        self.update()
+
+    def run(self, inputs: torch.Tensor, targets: torch.Tensor, live: _LiveBytes) -> dict[str, int]:
+        """One step; returns what its forward pass kept for the backward pass, in bytes by module."""
+        self.model.zero_grad()
+        live.begin("forward")
+        with _SavedActivations(self.model, live) as saved:
+            loss = self.loss(inputs, targets)
+            activations = saved.sizes()
+        live.begin("backward")
+        loss.backward()
+        live.begin("step")
+        self.update()
+        live.end()
+        return activations
+
+    def update(self) -> None:
+        if not self.master:
+            self.optimizer.step()
+        elif self.gradient_casts == "all-at-once":
+            self.step_all_at_once()
+        else:
+            self.step_one_at_a_time()
+
+    def loss(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.recipe.autocast):
+            logits = self.model(inputs)
+        # Not in one line with the model: the bf16 logits end here, and only their fp32 copy stays.
+        logits = logits.float()
+        return F.cross_entropy(logits.flatten(0, -2), targets.flatten())
+
+    @torch.no_grad()
+    def step_all_at_once(self) -> None:
+        for weight, master in zip(self.weights, self.master, strict=True):
+            master.grad = weight.grad.float()
+        self.optimizer.step()
+        for weight, master in zip(self.weights, self.master, strict=True):
+            weight.copy_(master)
+        self.optimizer.zero_grad()
+
+    @torch.no_grad()
+    def step_one_at_a_time(self) -> None:
+        for weight, master in zip(self.weights, self.master, strict=True):
+            master.grad = weight.grad.float()
+            self.optimizer.step()  # passes over parameters without a gradient: all but this one
+            weight.copy_(master)
+            master.grad = None
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes held between steps, by kind."""
+        state = [(name, value) for states in self.optimizer.state.values() for name, value in states.items()]
+        return {
+            "parameters": sum(weight.numel() for weight in self.weights),
+            "weights": storage_bytes(self.weights),
+            "gradients": storage_bytes(weight.grad for weight in self.weights),
+            "master": storage_bytes(self.master),
+            "moments": storage_bytes(value for name, value in state if name != "step"),
+            "step_scalars": storage_bytes(value for name, value in state if name == "step"),
+            "buffers": storage_bytes(self.model.buffers()),
+        }
+
+
+def storage_bytes(tensors: Iterable[torch.Tensor]) -> int:
+    """Bytes of the storages behind ``tensors``, each storage once: views and tied weights add nothing."""
+    storages = {_key(storage): storage for tensor in tensors for storage in [tensor.untyped_storage()]}
+    return sum(storage.nbytes() for storage in storages.values())
+
+
+def _key(storage: torch.UntypedStorage) -> int:
+    """The same for all views of a storage, and its own for as long as the storage lives."""
+    return storage._cdata
+
+
+class _LiveBytes(TorchDispatchMode):
+    """Keeps count of the bytes alive, by watching what each operation returns and when storages end."""
+
+    def __init__(self):
+        super().__init__()
+        self.live = 0
+        self.curve: dict[str, list[int]] = {}
+        self._phase: list[int] = []  # outside of phases, changes go nowhere
+        self._alive: dict[int, weakref.ref] = {}
+
+        self._weights: set[int] = set()
+        self._weight_copies: set[int] = set()
+
+    def watch_copies(self, weights: Iterable[torch.Tensor]) -> None:
+        """From now on, know which tensors are casts of ``weights``."""
+        self._weights = {_key(weight.untyped_storage()) for weight in weights}
+
+    def is_weight_copy(self, storage: torch.UntypedStorage) -> bool:
+        return _key(storage) in self._weight_copies
+
+    def begin(self, phase: str) -> None:
+        """Start the curve of ``phase``, and end the one before it."""
+        self._phase = self.curve[phase] = [self.live]
+
+    def end(self) -> None:
+        self._phase = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for value in tree_leaves(result):
+            if isinstance(value, torch.Tensor):
+                self._see(value.untyped_storage())
+        if function is torch.ops.aten._to_copy.default and _key(args[0].untyped_storage()) in self._weights:
+            self._weight_copies.add(_key(result.untyped_storage()))
+        return result
+
+    def _see(self, storage: torch.UntypedStorage) -> None:
+        key, size = _key(storage), storage.nbytes()
+        if key not in self._alive:
+            self._change(size)
+            self._alive[key] = weakref.ref(storage, lambda _: self._forget(key, size))
+
+    def _change(self, size: int) -> None:
+        self.live += size
+        self._phase.append(self.live)
+
+    def _forget(self, key: int, size: int) -> None:
+        self._change(-size)
+        del self._alive[key]
+        self._weight_copies.discard(key)
+
+
+class _SavedActivations:
+    """Notes what autograd saves while it is open, by the module that runs then; "loss" after the model.
+
+    A storage counts once, for the module that saved it first.  Weights and buffers are left out.
+    """
+
+    def __init__(self, model: torch.nn.Module, live: _LiveBytes):
+        self.model, self.live = model, live
+        self.running = ["loss"]
+        self.saved: dict[int, tuple[str, torch.UntypedStorage]] = {}
+        self.left_out = {_key(t.untyped_storage()) for t in [*model.parameters(), *model.buffers()]}
+
+    def __enter__(self) -> _SavedActivations:
+        self.stack = contextlib.ExitStack()
+        for path, module in self.model.named_modules():
+            enter = module.register_forward_pre_hook(lambda *_, path=path: self.running.append(path))
+            leave = module.register_forward_hook(lambda *_: self.leave())
+            self.stack.callback(enter.remove)
+            self.stack.callback(leave.remove)
+        self.stack.enter_context(saved_tensors_hooks(self.note, lambda tensor: tensor))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stack.close()
+        self.saved.clear()  # what is noted stays alive, and the backward pass must be able to free it
+
+    def leave(self) -> None:  # returns None: anything else would replace the module's result
+        self.running.pop()
+
+    def note(self, tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if _key(storage) not in self.left_out:
+            where = WEIGHT_COPIES if self.live.is_weight_copy(storage) else self.running[-1]
+            self.saved.setdefault(_key(storage), (where, storage))
+        return tensor
+
+    def sizes(self) -> dict[str, int]:
+        sizes: dict[str, int] = {}
+        for path, storage in self.saved.values():
+            sizes[path] = sizes.get(path, 0) + storage.nbytes()
+        return sizes
+
+
+@contextlib.contextmanager
+def _cuda_peak(device: str) -> Iterator[Callable[[], CudaPeak | None]]:
+    """The CUDA allocator's peak from here to the call of what this yields; None on other devices."""
+    if torch.device(device).type != "cuda":
+        yield lambda: None
+        return
+    torch.cuda.reset_peak_memory_stats(device)
+
+    def read() -> CudaPeak:
+        torch.cuda.synchronize(device)
+        stats = torch.cuda.memory_stats(device)
+        return CudaPeak(stats["allocated_bytes.all.peak"], stats["requested_bytes.all.peak"])
+
+    yield read
