@@ -121,14 +121,21 @@ def _histogram(axes, prediction: ClassPrediction) -> None:
     bins = _bins(known, wide)
     axes.hist(prediction.predicted, bins=bins, color="#4477aa", edgecolor="white", label="predicted")
     if summary["measured"] is not None:
-        label = f"measured: {number_text(summary['measured'])} {prediction.unit}"
+        label = f"measured: {number_text(summary['measured'])} {_plain(prediction.unit)}"
         axes.axvline(summary["measured"], color="#cc3311", linewidth=2, label=label)
     if wide:
         axes.set_xscale("log")
+    elif all(value == int(value) for value in known):
+        axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     axes.yaxis.get_major_locator().set_params(integer=True)
-    axes.set(title=_printable(prediction.name), xlabel=_printable(prediction.unit), ylabel="students")
-    axes.margins(y=0.35)  # room for the legend above the bars
-    axes.legend(loc="upper right", frameon=False)
+    axes.set(title=_plain(prediction.name), xlabel=_plain(prediction.unit), ylabel="students")
+    # Below the axes: inside, the line of the measurement would run through it.
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2, frameon=False)
+
+
+def _plain(text: str) -> str:
+    """Printable, and no formula for matplotlib, which refuses a wrong one."""
+    return _printable(text).replace("$", r"\$")
 
 
 def _bins(values: list[float], logarithmic: bool, count: int = 12) -> list[float]:
@@ -145,7 +152,12 @@ def _bins(values: list[float], logarithmic: bool, count: int = 12) -> list[float
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of ``course predictions``."""
     parser.add_argument("folder", type=Path, help="a folder with one folder for each student")
-    parser.add_argument("--png", type=Path, metavar="FILE", help="also draw the histograms, to this file")
+    parser.add_argument(
+        "--png",
+        type=Path,
+        metavar="FILE",
+        help="also draw a histogram for each prediction, to this file; without --png there is no figure",
+    )
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
 
 

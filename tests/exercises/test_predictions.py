@@ -230,6 +230,37 @@ def test_no_empty_axes_are_left_in_the_grid(room):
     assert len(class_predictions.figure(found).axes) == 3
 
 
+def test_the_legend_stands_outside_of_the_axes(room):
+    found, _ = class_predictions.read_class(room)
+    drawing = class_predictions.figure(found)
+    drawing.draw_without_rendering()
+    (axes,) = drawing.axes
+    legend = axes.get_legend().get_window_extent()
+    assert {text.get_text() for text in axes.get_legend().texts} == {"predicted", "measured: 6 s"}
+    assert legend.y1 < axes.xaxis.label.get_window_extent().y0
+    assert legend.y0 >= 0
+
+
+def test_whole_numbers_get_whole_ticks(room):
+    write_student(room / "kim", 3, name="y", unit="ranks")
+    found, _ = class_predictions.read_class(room)
+    drawing = class_predictions.figure(found)
+    drawing.draw_without_rendering()
+    for axes in drawing.axes:
+        assert all(tick == int(tick) for tick in axes.get_xticks())
+
+
+def test_students_text_is_no_formula(room, tmp_path):
+    write_student(room / "mal", 1, name="$\\frac$", unit="$_$")
+    assert cli.main(["predictions", str(room), "--png", str(tmp_path / "class.png")]) == 0
+
+
+def test_help_says_that_the_figure_is_asked_for(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["predictions", "--help"])
+    assert "without --png there is no figure" in " ".join(capsys.readouterr().out.split())
+
+
 def test_the_figure_is_written(room, tmp_path):
     assert cli.main(["predictions", str(room), "--png", str(tmp_path / "class.png")]) == 0
     assert (tmp_path / "class.png").read_bytes().startswith(b"\x89PNG")
