@@ -14,6 +14,7 @@ matplotlib is imported only when a figure is drawn, so ranks that record need no
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ _WIDTH = 8.0  # inches
 _ROW_HEIGHT = 0.42  # inches
 _BAR_HEIGHT = 0.7  # of a row
 _FONT_SIZE = 9  # points
-_CHARACTER_WIDTH = 0.6 * _FONT_SIZE / 72  # inches, generous, so that a label never leaves its bar
+_LABEL_MARGIN = 6  # points, left and right of a label together
 _AXES_WIDTH = 0.85 * _WIDTH  # about; the rest is for the names of the ranks
 
 
@@ -122,10 +123,18 @@ def _draw(axes: Axes, span: Span, row: int, begin: float, scale: float, length: 
     if span.kind == "idle":
         axes.barh(row, width, left=left, height=_BAR_HEIGHT, fill=False, hatch=IDLE_HATCH,
                   edgecolor=HATCH_COLOR, linewidth=0)  # fmt: skip
-    if span.label and len(span.label) * _CHARACTER_WIDTH < _AXES_WIDTH * width / length:
+    if _label_width(span.label) < _AXES_WIDTH * width / length:
         background = {"facecolor": color, "edgecolor": "none", "pad": 1.5}
         axes.text(left + width / 2, row, span.label, ha="center", va="center", fontsize=_FONT_SIZE,
                   color=ink_on(color), bbox=background)  # fmt: skip
+
+
+def _label_width(label: str) -> float:
+    """Inches that a label takes in a bar; infinite for one without anything to see."""
+    from matplotlib.textpath import TextPath
+
+    width = TextPath((0, 0), label, size=_FONT_SIZE).get_extents().width if label.strip() else math.inf
+    return (width + _LABEL_MARGIN) / 72
 
 
 def _kinds(spans: Sequence[Span]) -> list[str]:

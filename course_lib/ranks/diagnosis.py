@@ -7,31 +7,35 @@ that still computes, or a circle of ranks that all wait.  Pure functions over wh
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
-from course_lib.ranks.logbook import BROKEN, WAITING, Operation
+from course_lib.ranks.frames import line_at
+from course_lib.ranks.logbook import BROKEN, WITHDRAWN, Operation
 
 
 @dataclass(frozen=True)
 class RankView:
-    """One rank as its logbook shows it: ``status`` as in RankState, and its operations, oldest first."""
+    """One rank as its logbook shows it: ``status`` as in RankState, and its operations, oldest first.
+
+    ``waits_in`` is what its main thread waits in.
+    """
 
     rank: int
     status: str
     operations: list[Operation]
+    waits_in: Operation | None = None
 
     @property
-    def waits_in(self) -> Operation | None:
-        """The newest operation that it waits for, else the newest whose wait was broken off by an error."""
-        for stage in (WAITING, BROKEN):
-            found = [operation for operation in self.operations if operation.stage == stage]
-            if found:
-                return found[-1]
-        return None
+    def broken_in(self) -> Operation | None:
+        """The newest operation whose wait was broken off by an error."""
+        return next((each for each in reversed(self.operations) if each.stage == BROKEN), None)
 
     def has_posted(self, operation: Operation) -> bool:
         """Whether this rank has posted the counterpart of another rank's operation."""
         return any(
-            own.channel == operation.channel and own.number == operation.number for own in self.operations
+            own.channel == operation.channel and own.number == operation.number
+            for own in self.operations
+            if own.stage != WITHDRAWN
         )
 
 
@@ -39,16 +43,47 @@ def explain(views: list[RankView]) -> str:
     """One or two sentences that say why these ranks do not go on; "" where the logbooks can't tell."""
     by_rank = {view.rank: view for view in views}
     needs = {view.rank: _needs(view, by_rank) for view in views if view.status == "waiting"}
-    for find in (_gone, _other_tag, _circle, _computing):
+    for find in (_mismatched, _gone, _other_tag, _circle, _computing):
         sentence = find(needs, by_rank)
         if sentence:
             return sentence
-    if not needs and any(view.status == "running" for view in views):
+    if all(view.status == "running" for view in views):
         return (
-            "No rank waits for another one: they compute, or wait for something else. If this is meant to "
-            "take so long, raise timeout=, or use ranks.progress or ranks.log, which count as progress."
+            "No rank waits in a call to torch.distributed. If the computation is meant to take so long, "
+            "raise timeout=, or use ranks.progress or ranks.log, which count as progress."
         )
     return ""
+
+
+def _mismatched(needs: dict[int, list[int]], by_rank: dict[int, RankView]) -> str:
+    """Two ranks wait in operations that belong together and differ."""
+    for rank, other in combinations(needs, 2):
+        one, two = by_rank[rank].waits_in, by_rank[other].waits_in
+        if (one.channel, one.number) == (two.channel, two.number) and one.signature != two.signature:
+            return mismatch({rank: one, other: two})
+    return ""
+
+
+def mismatch(operations: dict[int, Operation]) -> str:
+    """What is wrong with two operations, by rank, that should fit together and do not.
+
+    It reads the same whichever of the two ranks found it.
+    """
+    first, second = sorted(operations, key=lambda rank: (operations[rank].kind == "recv", rank))
+    if operations[first].is_message:
+        said = f"What rank {first} sends is not what rank {second} expects to receive."
+    elif operations[first].kind != operations[second].kind:
+        said = (
+            "The ranks call collectives in a different order. "
+            "Every rank must call the same ones in the same order."
+        )
+    else:
+        said = f"The ranks call {operations[first].kind} with tensors or settings that do not fit together."
+    calls = [
+        f"  rank {rank}: {called.description}, {line_at(called.file, called.line)}"
+        for rank, called in ((first, operations[first]), (second, operations[second]))
+    ]
+    return "\n".join([said, *calls])
 
 
 def _needs(view: RankView, by_rank: dict[int, RankView]) -> list[int]:
@@ -88,13 +123,15 @@ def _about_gone(rank: int, gone: list[int], by_rank: dict[int, RankView]) -> str
 def _other_tag(needs: dict[int, list[int]], by_rank: dict[int, RankView]) -> str:
     for rank in needs:
         operation = by_rank[rank].waits_in
-        if operation.kind != "recv" or len(operation.peers) != 1:
+        if operation.kind != "recv" or len(operation.peers) != 1 or "unmatched" in operation.channel:
             continue
         sender = by_rank[operation.peers[0]]
+        if sender.status not in ("waiting", "returned"):
+            continue  # it may still send the right one
         stem, _, tag = operation.channel.partition(" tag ")
         for sent in sender.operations:
             sent_stem, _, sent_tag = sent.channel.partition(" tag ")
-            other_tag = sent.kind == "send" and sent_stem == stem and sent_tag != tag
+            other_tag = sent.kind == "send" and sent.is_pending and sent_stem == stem and sent_tag != tag
             if other_tag and not by_rank[rank].has_posted(sent):
                 return (
                     f"Rank {rank} waits for a message with tag {tag} from rank {sender.rank}, "
@@ -108,6 +145,11 @@ def _circle(needs: dict[int, list[int]], by_rank: dict[int, RankView]) -> str:
     if not circle:
         return ""
     kinds = {by_rank[rank].waits_in.kind for rank in circle}
+    if kinds == {"recv"} and any(by_rank[rank].waits_in.number for rank in circle):
+        return (
+            f"{names(circle, capital=True)} wait to receive one more message from each other, and none is on "
+            "its way: more is received than sent, or each receives before it sends."
+        )
     if kinds == {"recv"}:
         return (
             f"{names(circle, capital=True)} wait to receive from each other, so none of them gets to its "

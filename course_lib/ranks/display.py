@@ -24,6 +24,7 @@ class Live:
         self._paths = paths
         self._read = [0] * len(paths)
         self._bar: Any = None
+        self._characters, self._is_cut = 0, False
 
     def show_new(self) -> None:
         for rank, path in enumerate(self._paths):
@@ -33,6 +34,15 @@ class Live:
     def close(self) -> None:
         if self._bar is not None:
             self._bar.close()
+
+    def _show_lines(self, rank: int, lines: list[str]) -> None:
+        for line in lines:
+            self._characters += len(line)
+            if not in_notebook() or self._characters <= _CHARACTERS_SHOWN_IN_NOTEBOOK:
+                _print(f"[rank {rank}] {line}\n")
+            elif not self._is_cut:
+                self._is_cut = True
+                _print("… more live lines than a notebook can take are left out …\n")
 
     def _new_events(self, rank: int, path: Path) -> Iterator[dict]:
         if not path.exists():
@@ -45,7 +55,7 @@ class Live:
 
     def _show(self, rank: int, event: dict) -> None:
         if "line" in event:
-            _print(f"[rank {rank}] {event['line']}\n")
+            self._show_lines(rank, event["line"].splitlines() or [""])
             return
         if self._bar is None:
             self._bar = _progress_bar(event["total"], event["description"])

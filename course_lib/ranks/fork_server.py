@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from course_lib.ranks.errors import RanksError
-from course_lib.ranks.run_files import RunFiles
+from course_lib.ranks.logbook import note_exit
+from course_lib.ranks.run_files import RunFiles, import_path
 
 _SECONDS_TO_ANSWER = 120  # importing torch from a cold network disk
 _SECONDS_TO_END = 5
@@ -53,7 +54,7 @@ class ForkServer:
         start += "from course_lib.ranks.fork_server import serve; serve(int(sys.argv[2]), int(sys.argv[3]))"
         self._owner = os.getpid()
         self._process = subprocess.Popen(
-            [sys.executable, "-c", start, json.dumps(sys.path), str(theirs.fileno()), str(os.getpid())],
+            [sys.executable, "-c", start, json.dumps(import_path()), str(theirs.fileno()), str(os.getpid())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -67,7 +68,14 @@ class ForkServer:
         self._lines = ours.makefile("r", encoding="utf-8")
         self._lock = threading.Lock()
         self._requests = 0
-        self.folder = Path(self._receive(0)["folder"])
+        try:
+            self.folder = Path(self._receive(0)["folder"])
+        except BaseException:  # interrupted, say: nobody else knows of the process yet
+            self._lines.close()
+            self._socket.close()
+            self._process.kill()
+            self._process.wait()
+            raise
         atexit.register(self.close)
 
     @property
@@ -230,7 +238,7 @@ class _Server:
     def _note_end(self, pid: int, status: int) -> None:
         folder, rank = self._ranks.pop(pid, (None, None))
         if folder is not None:
-            RunFiles(Path(folder)).write_exit_status(rank, os.waitstatus_to_exitcode(status))
+            note_exit(RunFiles(Path(folder)).logbook(rank), os.waitstatus_to_exitcode(status))
 
     def _end(self, pids: set[int]) -> None:
         for pid in pids:

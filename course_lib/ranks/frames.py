@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import traceback
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import groupby, takewhile
 from pathlib import Path
 from types import FrameType, TracebackType
 
@@ -85,18 +85,23 @@ def folded(lines: list[Line]) -> list[str]:
     """
     shown = [line for line in lines if not is_library(line.file)] or lines[-1:]
     text: list[str] = []
-    hidden = 0
-    for line in lines:
-        if line in shown:
-            text += _fold(hidden) + [f"in {line.function}, {line}"]
-            hidden = 0
+    for is_shown, group in groupby(lines, key=lambda line: line in shown):
+        group = list(group)
+        if is_shown:
+            text += _without_repeats([f"in {line.function}, {line}" for line in group])
         elif text:  # what starts the learner's function is not worth a line
-            hidden += 1
-    return text + _fold(hidden)
+            text += _fold(len(group))
+    return text
+
+
+def _without_repeats(texts: list[str]) -> list[str]:
+    """Equal lines in a row, as in a recursion without end, once and counted."""
+    counted = [(text, len(list(group))) for text, group in groupby(texts)]
+    return [text if count == 1 else f"{text} ({count} times)" for text, count in counted]
 
 
 def _fold(hidden: int) -> list[str]:
-    return [f"({hidden} {'line' if hidden == 1 else 'lines'} inside libraries)"] if hidden else []
+    return [f"({hidden} {'line' if hidden == 1 else 'lines'} inside libraries)"]
 
 
 def _named(file: str, number: int) -> str:

@@ -19,7 +19,8 @@ import threading
 from pathlib import Path
 from typing import NoReturn
 
-from course_lib.ranks.run_files import RunFiles
+from course_lib.ranks.logbook import note_exit
+from course_lib.ranks.run_files import RunFiles, import_path
 
 _SECONDS_TO_END = 10
 
@@ -62,7 +63,7 @@ class FreshProcesses:
         files = RunFiles(folder)
         with files.output(rank).open("ab") as output:
             process = subprocess.Popen(
-                [sys.executable, "-c", start, json.dumps(sys.path), str(folder), str(rank)],
+                [sys.executable, "-c", start, json.dumps(import_path()), str(folder), str(rank)],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
@@ -88,7 +89,7 @@ def _end_with_the_kernel(folder: Path) -> None:
 
 
 def _note_end(process: subprocess.Popen, files: RunFiles, rank: int) -> None:
-    files.write_exit_status(rank, process.wait())
+    note_exit(files.logbook(rank), process.wait())
 
 
 def _kill(process: subprocess.Popen) -> None:

@@ -16,7 +16,7 @@ from course_lib.ranks.errors import RanksError
 from course_lib.ranks.fork_server import ForkServer, can_fork
 from course_lib.ranks.fresh_processes import FreshProcesses
 from course_lib.ranks.run_files import RunFiles
-from course_lib.ranks.watching import Run, Starter, uninterrupted
+from course_lib.ranks.watching import Limits, Run, Starter, uninterrupted
 
 
 def run(
@@ -48,10 +48,18 @@ def run(
     _check(function, ranks, timeout, links)
     if torchrun.is_here():
         return torchrun.run(function, ranks, args, kwargs, timeout)
-    with devices.leased(ranks, device, timeout) as found, _run_folder() as (starter, files):
-        call = Run(starter, files, ranks, timeout)
-        call.prepare(found, (function, args, kwargs))
-        return call.results()
+    return call(function, ranks, args, kwargs, device, Limits(timeout))
+
+
+def call(
+    function: Callable[..., Any], ranks: int, args: tuple, kwargs: dict, device: str, limits: Limits
+) -> list[Any]:
+    """``run`` on this machine, with more limits: RanksHung, too, if it takes longer in all."""
+    __tracebackhide__ = True
+    with devices.leased(ranks, device, limits.without_progress) as found, _run_folder() as (starter, files):
+        one_call = Run(starter, files, ranks, limits)
+        one_call.prepare(found, function, args, kwargs)
+        return one_call.results()
 
 
 _starter: Starter | None = None
@@ -80,7 +88,8 @@ def _check(function: Any, ranks: Any, timeout: Any, links: Any) -> None:
 @contextlib.contextmanager
 def _run_folder() -> Iterator[tuple[Starter, RunFiles]]:
     starter = _get_starter()
-    folder = Path(tempfile.mkdtemp(dir=starter.folder))
+    with uninterrupted():
+        folder = Path(tempfile.mkdtemp(dir=starter.folder))
     try:
         yield starter, RunFiles(folder)
     finally:

@@ -7,24 +7,29 @@ ranks can read it while the rank hangs inside C++ code, holds Python's lock, or 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import mmap
+import os
 import struct
 import threading
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 # What a rank is doing, as one byte.
 STARTING, RUNNING, RETURNED, FAILED = 0, 1, 2, 3
 # How far an operation has come.
-POSTED, WAITING, DONE, BROKEN = 1, 2, 3, 4  # broken: it raised
+POSTED, WAITING, DONE, BROKEN, WITHDRAWN = 1, 2, 3, 4, 5  # broken: its wait raised; withdrawn: never begun
 
-RECORDS = 1024  # older operations are overwritten
+RECORDS = 512  # older operations are overwritten
 RECORD_BYTES = 2048
 _FIELD = struct.Struct("<Q")
-_STATE, _PROGRESS, _COUNT = 0, 8, 16  # offsets of the three fields before the records
-_RECORDS_START = 64
+# Offsets of the fields before the records: waits in (index + 1), exit status (+ 1000), 0 if there is none.
+_STATE, _PROGRESS, _COUNT, _WAITS_IN, _EXIT, _NOTE = 0, 8, 16, 24, 32, 40
+_NOTE_BYTES = 900
+_RECORDS_START = 1024
 # index + 1, stage, line of the wait, number in its channel, channel, signature, length of the text
 _HEAD = struct.Struct("<QIIQIII")
 _STAGE = struct.Struct("<II")  # stage and line of the wait, inside a head
@@ -80,9 +85,19 @@ def checksum(text: str) -> int:
 
 
 def create(path: Path) -> None:
-    """An empty logbook; a sparse file, so unused records take no space."""
+    """An empty logbook.  Its space is taken at once: a full disk must not keep a rank from saying so."""
     with path.open("wb") as file:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, FILE_BYTES)
         file.truncate(FILE_BYTES)
+
+
+def note_exit(path: Path, status: int) -> None:
+    """Note how the rank's process ended, unless the run is over and its logbook gone."""
+    with contextlib.suppress(OSError):
+        book = Logbook(path)
+        book.set_exit_status(status)
+        book.close()
 
 
 class Logbook:
@@ -110,11 +125,40 @@ class Logbook:
         return self._read(_COUNT)
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether the rank waits in one of its newest operations."""
-        count = self.count
-        heads = (self.head(index) for index in range(max(0, count - 64), count))
-        return any(head is not None and head.stage == WAITING for head in heads)
+    def exit_status(self) -> int | None:
+        """The exit code of the rank's process, or minus the signal that ended it; None while it lives."""
+        status = self._read(_EXIT)
+        return status - 1000 if status else None
+
+    @property
+    def note(self) -> str:
+        """What the rank left as its last words where a file could not be written."""
+        return self._memory[_NOTE : _NOTE + _NOTE_BYTES].rstrip(b"\0").decode(errors="replace")
+
+    @property
+    def waits_in(self) -> Operation | None:
+        """The operation that the rank's main thread waits in."""
+        index = self._read(_WAITS_IN)
+        return self.operation(index - 1) if index else None
+
+    def set_exit_status(self, status: int) -> None:
+        _FIELD.pack_into(self._memory, _EXIT, status + 1000)
+
+    def leave_note(self, text: str) -> None:
+        data = text.encode()[:_NOTE_BYTES]
+        self._memory[_NOTE : _NOTE + len(data)] = data
+
+    @contextlib.contextmanager
+    def waiting(self, index: int) -> Iterator[None]:
+        """While the block runs, this thread waits in an operation; only the main thread's waits are noted."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        _FIELD.pack_into(self._memory, _WAITS_IN, index + 1)
+        try:
+            yield
+        finally:
+            _FIELD.pack_into(self._memory, _WAITS_IN, 0)
 
     def set_state(self, state: int) -> None:
         _FIELD.pack_into(self._memory, _STATE, state)

@@ -12,6 +12,7 @@ Both ranks write first and look second, so at least one of them sees the mismatc
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import weakref
@@ -23,8 +24,9 @@ import torch
 import torch.distributed as dist
 
 from course_lib.ranks import logbook
-from course_lib.ranks.frames import learners_frame, line_at
-from course_lib.ranks.logbook import BROKEN, DONE, POSTED, WAITING, Logbook, Operation, checksum
+from course_lib.ranks.diagnosis import mismatch
+from course_lib.ranks.frames import learners_frame
+from course_lib.ranks.logbook import BROKEN, DONE, POSTED, WAITING, WITHDRAWN, Logbook, Operation, checksum
 
 _MESSAGES = {"send": "send", "recv": "recv", "recv_anysource": "recv"}
 _COLLECTIVES = {
@@ -48,8 +50,11 @@ _COLLECTIVES = {
     "barrier": "barrier",
     "monitored_barrier": "monitored_barrier",
 }
-# Collectives whose tensor must have the same shape on all ranks; the others allow or need different ones.
-_SAME_SHAPE = {"all_reduce", "broadcast", "reduce"}
+# Collectives whose tensors must have the same shapes on all ranks.
+_SAME_SHAPE = {"all_reduce", "all_reduce_coalesced", "broadcast", "reduce"}
+# Collectives in which each rank's own contribution, or what it gets, must be of the same length on all ranks:
+# gloo leaves the tail of what is too long as it was.  NCCL allows all_gather of different lengths.
+_SAME_LENGTH = {"gather", "scatter", "all_gather", "all_gather_into_tensor", "reduce_scatter_tensor"}
 
 
 class MismatchedOperations(RuntimeError):
@@ -70,6 +75,9 @@ def watch(own: Path, others: dict[int, Path]) -> Logbook:
     group_class._end_coalescing = watcher.noting_end_of_batch(group_class._end_coalescing)
     dist.Work.wait = watcher.noting_wait(dist.Work.wait)
     dist.Work.is_completed = watcher.noting_completion(dist.Work.is_completed)
+    # DDP communicates from C++, unseen by the methods above; its steps are progress all the same.
+    module_class = torch.nn.parallel.DistributedDataParallel
+    module_class.forward = watcher.noting_progress(module_class.forward)
     return watcher.book
 
 
@@ -117,8 +125,13 @@ class _Watcher:
     def noting(self, method: Callable, name: str) -> Callable:
         @functools.wraps(method)
         def noted(group: dist.ProcessGroup, *args, **kwargs):
-            index = self._post(_describe(group, name, args, kwargs))
-            work = method(group, *args, **kwargs)
+            index, operation = self._post(_describe(group, name, args, kwargs))
+            try:
+                with self.book.waiting(index):
+                    work = method(group, *args, **kwargs)
+            except BaseException:
+                self._withdraw(index, operation)
+                raise
             if work is not None:
                 self.book.set_stage(index, POSTED)
                 self._indices[work] = [index]
@@ -157,13 +170,22 @@ class _Watcher:
             for index in indices:
                 self.book.set_stage(index, WAITING, line)
             try:
-                result = wait(work, *args, **kwargs)
+                with self.book.waiting(indices[0]) if indices else contextlib.nullcontext():
+                    result = wait(work, *args, **kwargs)
             except BaseException:
                 for index in indices:
                     self.book.set_stage(index, BROKEN, line)
                 raise
             self._finish(indices)
             return result
+
+        return noted
+
+    def noting_progress(self, method: Callable) -> Callable:
+        @functools.wraps(method)
+        def noted(*args, **kwargs):
+            self.book.advance()
+            return method(*args, **kwargs)
 
         return noted
 
@@ -177,7 +199,7 @@ class _Watcher:
 
         return noted
 
-    def _post(self, operation: Operation) -> int:
+    def _post(self, operation: Operation) -> tuple[int, Operation]:
         if operation.kind == "recv":
             # A receive from any rank takes a message that is then missing in its sender's count, so
             # later receives of this rank can't be matched any more.
@@ -189,7 +211,13 @@ class _Watcher:
         index = self.book.post(operation)
         if not self._fits(operation):
             self._unchecked[index] = operation
-        return index
+        return index, operation
+
+    def _withdraw(self, index: int, operation: Operation) -> None:
+        """torch refused the call before anything moved: for the other ranks it was never made."""
+        self._numbers[operation.channel] = operation.number
+        self._unchecked.pop(index, None)
+        self.book.set_stage(index, WITHDRAWN)
 
     def _finish(self, indices: list[int]) -> None:
         for index in indices:
@@ -212,33 +240,6 @@ class _Watcher:
                 if counterpart is not None:
                     raise MismatchedOperations(mismatch({dist.get_rank(): operation, peer: counterpart}))
         return None not in heads.values()
-
-
-def mismatch(operations: dict[int, Operation]) -> str:
-    """What is wrong with two operations, by rank, that should fit together and do not.
-
-    It reads the same whichever of the two ranks found it.
-    """
-    first, second = sorted(operations, key=lambda rank: (operations[rank].kind == "recv", rank))
-    if operations[first].is_message:
-        said = f"What rank {first} sends is not what rank {second} expects to receive."
-    elif operations[first].kind != operations[second].kind:
-        said = (
-            "The ranks call collectives in a different order. "
-            "Every rank must call the same ones in the same order."
-        )
-    else:
-        said = f"The ranks call {operations[first].kind} with tensors or settings that do not fit together."
-    calls = [
-        f"  rank {rank}: {operations[rank].description}, {place(operations[rank])}"
-        for rank in (first, second)
-    ]
-    return "\n".join([said, *calls])
-
-
-def place(operation: Operation) -> str:
-    """Where the learner posted it: the line and its text."""
-    return str(line_at(operation.file, operation.line))
 
 
 def _describe(group: dist.ProcessGroup, method: str, args: tuple, kwargs: dict) -> Operation:
@@ -282,12 +283,28 @@ def _describe_collective(group: dist.ProcessGroup, method: str, args: tuple, kwa
     tensors = _tensors(args)
     settings = _settings(kind, (*args, *kwargs.values()))
     content = f"shape {tuple(tensors[0].shape)} {_dtype(tensors[0])}" if tensors else ""
-    must_agree = content if kind in _SAME_SHAPE else _dtype(tensors[0]) if tensors else ""
+    must_agree = _must_agree(kind, tensors)
     return {
         "kind": kind, "channel": str(group.group_name), "signature": f"{kind} {must_agree} {settings}",
         "description": ", ".join(filter(None, (f"{kind} of {content}" if content else kind, settings))),
         "peers": tuple(rank for rank in dist.get_process_group_ranks(group) if rank != own),
     }  # fmt: skip
+
+
+def _must_agree(kind: str, tensors: list[torch.Tensor]) -> str:
+    """What of a collective's tensors must be the same on all ranks, as text."""
+    if not tensors:
+        return ""
+    if kind in _SAME_SHAPE:
+        return " ".join(f"{tuple(tensor.shape)} {_dtype(tensor)}" for tensor in tensors)
+    if tensors[0].device.type != "cpu":
+        return _dtype(tensors[0])
+    if kind in _SAME_LENGTH:  # scatter's output comes first, the others' input last
+        own = tensors[0] if kind == "scatter" else tensors[-1]
+        return f"{own.numel()} {_dtype(own)}"
+    if kind == "reduce_scatter":
+        return f"{[tensor.numel() for tensor in tensors[1:]]} {_dtype(tensors[0])}"
+    return _dtype(tensors[0])
 
 
 def _tensors(args: tuple) -> list[torch.Tensor]:

@@ -24,9 +24,12 @@ class CannotSend(ValueError):
     """Something that can't be pickled; str() says what and why."""
 
 
-def dump(value: Any, file: BinaryIO, what: str) -> None:
-    """Pickle ``value`` into a file; CannotSend says ``what`` it was if that fails."""
-    pickler = _Pickler(file)
+def dump(value: Any, file: BinaryIO, what: str, compact: bool = False) -> None:
+    """Pickle ``value`` into a file; CannotSend says ``what`` it was if that fails.
+
+    ``compact``: of a tensor that is a small part of a large one, send that part alone.
+    """
+    pickler = _Pickler(file, compact)
     try:
         pickler.dump(value)
     except (OSError, MemoryError):
@@ -44,11 +47,11 @@ def load(file: BinaryIO) -> Any:
     return value
 
 
-def write(path: Path, value: Any, what: str) -> None:
+def write(path: Path, value: Any, what: str, compact: bool = False) -> None:
     """``dump`` into a file that appears under its name only when it is complete."""
     unfinished = path.with_name(f"{path.name}.unfinished")
     with unfinished.open("wb") as file:
-        dump(value, file, what)
+        dump(value, file, what, compact)
     os.replace(unfinished, path)
 
 
@@ -67,9 +70,27 @@ def from_bytes(data: bytes) -> Any:
     return load(io.BytesIO(data))
 
 
+def culprit(function: Callable, args: tuple, kwargs: dict) -> str:
+    """Which argument or variable of a call can't be sent, in words; "" if none can be singled out."""
+    parts = [(f"argument {number}", value) for number, value in enumerate(args, start=1)]
+    parts += [(f"argument {name}", value) for name, value in kwargs.items()]
+    code, names = getattr(function, "__code__", None), getattr(function, "__globals__", {})
+    if code is not None:
+        parts += [(f"the variable {name}", names[name]) for name in code.co_names if name in names]
+        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        parts += [(f"the variable {name}", cell.cell_contents) for name, cell in cells]
+    for name, value in parts:
+        try:
+            to_bytes(value, name)
+        except CannotSend:
+            return name
+    return ""
+
+
 class _Pickler(cloudpickle.Pickler):
-    def __init__(self, file):
+    def __init__(self, file: BinaryIO, compact: bool):
         super().__init__(file)
+        self._compact = compact
         self.sources: dict[str, list[str]] = {}
 
     def reducer_override(self, obj: Any) -> Any:
@@ -77,6 +98,8 @@ class _Pickler(cloudpickle.Pickler):
             return self._reduce_code(obj)
         if _is_tensor_on_device(obj):
             return _as_it_is, (obj.detach().cpu(),)
+        if self._compact and _is_small_part(obj):
+            return _as_it_is, (obj.detach().clone().requires_grad_(obj.requires_grad),)
         return super().reducer_override(obj)
 
     def _reduce_code(self, code: CodeType) -> tuple:
@@ -93,6 +116,13 @@ def _rebuild_code(file_name: str, make: Callable[..., CodeType], arguments: tupl
 def _is_tensor_on_device(obj: Any) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(obj, torch.Tensor) and obj.device.type not in ("cpu", "meta")
+
+
+def _is_small_part(obj: Any) -> bool:
+    torch = sys.modules.get("torch")
+    if torch is None or type(obj) is not torch.Tensor or obj.layout != torch.strided or obj.is_meta:
+        return False
+    return obj.untyped_storage().nbytes() > 2 * obj.nbytes + 4096
 
 
 def _as_it_is(value: Any) -> Any:

@@ -16,11 +16,11 @@ import os
 import signal
 import sys
 import time
-import traceback
 import warnings
 from pathlib import Path
 from typing import NoReturn
 
+import cloudpickle
 import numpy  # noqa: F401 - so that ranks have it without importing it
 import torch
 import torch.distributed as dist
@@ -29,6 +29,7 @@ from course_lib.ranks import current, frames, logbook, operations, payload
 from course_lib.ranks.run_files import RunFiles
 from course_lib.ranks.seeds import seed
 
+_LONGEST_MESSAGE = 4000  # characters
 # The notebook's own limit ends a run; the process group's must not come before it.
 _PROCESS_GROUP_TIMEOUT = datetime.timedelta(days=7)
 
@@ -49,14 +50,15 @@ def main(folder: Path, rank: int) -> NoReturn:
         function, args, kwargs = payload.read(files.call)
         book.set_state(logbook.RUNNING)
         result = function(*args, **kwargs)
-        payload.write(files.result(rank), result, f"the result of type {type(result).__name__}")
+        payload.write(files.result(rank), result, f"the result of type {type(result).__name__}", compact=True)
         del function, args, kwargs, result
         _close_down()
         state = logbook.RETURNED
     except BaseException as error:  # sys.exit and KeyboardInterrupt must be reported, too
-        _leave_failure(files, rank, error)
+        _leave_failure(files, rank, book, error)
         state = logbook.FAILED
-    sys.stdout.flush()
+    with contextlib.suppress(Exception):  # the function may have closed or replaced it
+        sys.stdout.flush()
     book.set_state(state)
     while True:
         time.sleep(3600)
@@ -76,6 +78,8 @@ def _set_up(files: RunFiles, rank: int, settings: dict) -> logbook.Logbook:
     current.enter(rank, ranks, settings["device"], files.live(rank), book)
     if settings["device"] == "cuda":
         torch.cuda.set_device(rank)
+    # Object collectives pickle; classes and functions typed in a cell need cloudpickle for that.
+    dist.distributed_c10d._pickler = cloudpickle.Pickler
     dist.init_process_group(
         "cpu:gloo,cuda:nccl" if settings["device"] == "cuda" else "gloo",
         store=dist.FileStore(str(files.store), ranks),
@@ -111,41 +115,59 @@ def _close_down() -> None:
     """What a process does when it exits, since a rank is killed: run exit handlers, write out open files."""
     atexit._run_exitfuncs()
     for file in gc.get_objects():
-        if isinstance(file, io.IOBase):
-            with contextlib.suppress(OSError, ValueError):  # read-only or closed
+        if issubclass(type(file), io.IOBase):  # isinstance would ask objects that only stand for others
+            with contextlib.suppress(Exception):  # read-only, closed, or not a file of Python's
                 file.flush()
 
 
-def _leave_failure(files: RunFiles, rank: int, error: BaseException) -> None:
+def _leave_failure(files: RunFiles, rank: int, book: logbook.Logbook, error: BaseException) -> None:
+    """Leave what is known of an exception; whatever its class does, the rank must come to its end."""
+    message = _message(error)
     failure = {
         "type": type(error).__name__,
-        "message": _message(error),
+        "message": message,
         "lines": frames.lines_of(error.__traceback__),
-        "is_transport": _is_transport(error),
+        "is_transport": _is_transport(error, message),
         "is_mismatch": isinstance(error, operations.MismatchedOperations),
-        "cause": None
-        if error.__cause__ is None
-        else "".join(traceback.format_exception_only(error.__cause__)),
+        "details": _details(error),
     }
-    error.__traceback__ = error.__cause__ = error.__context__ = None  # frees what the frames hold
-    payload.write(files.failure(rank), failure, "the failure")
+    with contextlib.suppress(Exception):  # frees what the frames hold, unless the class forbids it
+        error.__traceback__ = error.__cause__ = error.__context__ = None
     try:
+        payload.write(files.failure(rank), failure, "the failure")
+    except Exception:  # no space left, say
+        book.leave_note(f"{type(error).__name__}: {message}")
+        return
+    with contextlib.suppress(Exception):
         # Rebuilding it may fail, too: then the notebook does without; the failure has its text.
         exception = payload.to_bytes(error, "the exception")
         payload.from_bytes(exception)
         files.exception(rank).write_bytes(exception)
-    except Exception:
-        return
+
+
+def _details(error: BaseException) -> list[str]:
+    """Notes, the members of a group, and the exception that this one came from, as text."""
+    came_from = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    details = [str(note) for note in getattr(error, "__notes__", [])]
+    details += [f"with {_named(member)}" for member in getattr(error, "exceptions", ())]
+    if came_from is not None:
+        details.append(f"{'caused by' if error.__cause__ else 'while handling'} {_named(came_from)}")
+    return details
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {_message(error)}"
 
 
 def _message(error: BaseException) -> str:
     try:
-        return str(error)
+        text = str(error)
     except Exception:
         return "(its text can't be shown)"
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}…"
 
 
-def _is_transport(error: BaseException) -> bool:
+def _is_transport(error: BaseException, message: str) -> bool:
     """Whether this is what gloo and NCCL raise when another rank is gone: a consequence, not a cause."""
     signs = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "connectFullMesh")
-    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs)
+    return isinstance(error, RuntimeError) and any(sign in message for sign in signs)

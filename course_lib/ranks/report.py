@@ -6,6 +6,7 @@ of the same program: no cell numbers, file paths, process numbers or times.
 
 from __future__ import annotations
 
+import re
 import signal
 from dataclasses import dataclass
 from itertools import groupby
@@ -18,10 +19,14 @@ from course_lib.ranks.logbook import Operation
 _SIGNALS = {
     "SIGKILL": "was killed (SIGKILL): the system does this when memory runs out",
     "SIGSEGV": "crashed (SIGSEGV, a segmentation fault)",
-    "SIGABRT": "was aborted (SIGABRT): gloo does this when a message does not fit its tensor",
+    "SIGABRT": "was aborted (SIGABRT): gloo may do this when a message does not fit its tensor",
     "SIGBUS": "crashed (SIGBUS): shared memory or a mapped file is too small",
     "SIGTERM": "was ended (SIGTERM)",
 }
+
+
+# Lines that faulthandler could not read say "???" in place of a number; they are passed over.
+_STACK_LINE = re.compile(r'^  File "(?P<file>.*)", line (?P<number>\d+) in (?P<function>.*)$', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -57,12 +62,25 @@ def failure(records: list[RankRecord]) -> RankFailed:
 
 def hang(records: list[RankRecord], seconds: float) -> RanksHung:
     """The error for a run in which nothing went on for so many seconds."""
+    return _hung(records, f"No rank made progress for {seconds:g} s, so the run was ended.")
+
+
+def endless(records: list[RankRecord], seconds: float) -> RanksHung:
+    """The error for a run that made progress, but no end within so many seconds."""
+    return _hung(records, f"The ranks did not end within {seconds:g} s, so the run was ended.")
+
+
+def noted_failure(note: str) -> dict:
+    """What a rank that could write no file left in its logbook, in the form of a failure."""
+    kind, _, message = note.partition(": ")
+    flags = {"is_transport": False, "is_mismatch": False}
+    return {"type": kind or "an exception", "message": message, "lines": [], "details": [], **flags}
+
+
+def _hung(records: list[RankRecord], said: str) -> RanksHung:
     states = [_state(record) for record in records]
-    text = [f"No rank made progress for {seconds:g} s, so the run was ended.", "", _table(states)]
     sentence = explain([record.view for record in records])
-    if sentence:
-        text += ["", sentence]
-    return RanksHung("\n".join(text), states)
+    return RanksHung("\n".join([said, "", _table(states), *(["", sentence] if sentence else [])]), states)
 
 
 def where_they_were(records: list[RankRecord]) -> str:
@@ -72,8 +90,9 @@ def where_they_were(records: list[RankRecord]) -> str:
 
 def parse_stack(text: str) -> tuple[Line, ...]:
     """faulthandler's text: the lines of the thread that runs the learner's code, innermost first."""
-    threads = [[_parse_line(line) for line in part.splitlines() if line.startswith('  File "')]
-               for part in text.split("hread 0x")]  # fmt: skip
+    threads = [
+        [_parse_line(match) for match in _STACK_LINE.finditer(part)] for part in text.split("hread 0x")
+    ]
     learners = [
         lines for lines in threads if any(not is_library(line.file) for line in inside_function(lines))
     ]
@@ -81,10 +100,8 @@ def parse_stack(text: str) -> tuple[Line, ...]:
     return tuple(inside_function(chosen))
 
 
-def _parse_line(line: str) -> Line:
-    file, _, rest = line.removeprefix('  File "').rpartition('", line ')
-    number, _, function = rest.partition(" in ")
-    return line_at(file, int(number), function)
+def _parse_line(match: re.Match) -> Line:
+    return line_at(match["file"], int(match["number"]), match["function"])
 
 
 def _order_of_causes(record: RankRecord) -> tuple[int, int]:
@@ -109,15 +126,14 @@ def _is_mismatch(record: RankRecord) -> bool:
 
 def _cause(record: RankRecord, ranks: list[int]) -> str:
     if record.exit_status is not None:
-        state = _state(record)
-        return f"{names(ranks, capital=True)} {state.doing}{f', {state.line}' if state.line else ''}"
+        death = f"{names(ranks, capital=True)} {_death(record.exit_status, len(ranks))}"
+        return ", ".join(filter(None, (death, _learners_line(record))))
     failure = record.failure
     if failure["is_mismatch"]:
         return failure["message"]
     text = [f"{names(ranks, capital=True)} {_raised(failure)}"]
     text += [f"  {line}" for line in folded(failure["lines"])]
-    if failure["cause"]:
-        text.append(f"  caused by {failure['cause'].strip()}")
+    text += [f"  {line}" for detail in failure["details"] for line in detail.splitlines()]
     return "\n".join(text)
 
 
@@ -130,11 +146,11 @@ def _raised(failure: dict) -> str:
 def _state(record: RankRecord) -> RankState:
     rank, view, failure = record.rank, record.view, record.failure
     if record.exit_status is not None:
-        return RankState(rank, "died", _death(record.exit_status), _learners_line(record))
+        return RankState(rank, "died", _death(record.exit_status, 1), _learners_line(record))
     if failure is not None:
-        if failure["is_transport"] and view.waits_in:
+        if failure["is_transport"] and view.broken_in:
             # Whether gloo noticed the end of the other rank already is a matter of luck.
-            return RankState(rank, "waiting", *_waiting(view.waits_in))
+            return RankState(rank, "waiting", *_waiting(view.broken_in))
         doing = "lost its connection to another rank" if failure["is_transport"] else _raised(failure)
         lines = [line for line in failure["lines"] if not is_library(line.file)]
         return RankState(
@@ -161,14 +177,16 @@ def _returned(view: RankView) -> str:
     return f"returned without waiting for its {open_ones[0].description}"
 
 
-def _death(status: int) -> str:
+def _death(status: int, ranks: int) -> str:
     if status >= 0:
-        return f"ended itself with exit code {status} before it returned"
+        itself = "itself" if ranks == 1 else "themselves"
+        return f"ended {itself} with exit code {status} before the function returned"
     try:
         name = signal.Signals(-status).name
     except ValueError:
         name = f"signal {-status}"
-    return _SIGNALS.get(name, f"was ended by {name}")
+    text = _SIGNALS.get(name, f"was ended by {name}")
+    return text if ranks == 1 else text.replace("was ", "were ", 1)
 
 
 def _learners_line(record: RankRecord) -> str:

@@ -5,7 +5,7 @@ Files survive their writer, so what a rank printed and did can still be read aft
 
 from __future__ import annotations
 
-import contextlib
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,14 +58,7 @@ class RunFiles:
         """The exception itself (pickle), where it can be sent."""
         return self.folder / f"exception.{rank}"
 
-    def exit_status(self, rank: int) -> Path:
-        """How the process ended: its exit code, or minus the signal that ended it."""
-        return self.folder / f"exit.{rank}"
 
-    def write_exit_status(self, rank: int, status: int) -> None:
-        """Does nothing if the run is over and its folder gone."""
-        path = self.exit_status(rank)
-        unfinished = path.with_name(f"{path.name}.unfinished")
-        with contextlib.suppress(OSError):
-            unfinished.write_text(str(status))
-            unfinished.replace(path)
+def import_path() -> list[str]:
+    """This process's ``sys.path``, as text; Python itself passes over entries that are none."""
+    return [entry for entry in sys.path if isinstance(entry, str)]

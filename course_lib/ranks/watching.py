@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import os
 import signal
-import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,12 +18,20 @@ from course_lib.ranks import display, logbook, payload, report
 from course_lib.ranks.devices import Devices
 from course_lib.ranks.diagnosis import RankView
 from course_lib.ranks.errors import RanksError
-from course_lib.ranks.run_files import RunFiles
+from course_lib.ranks.run_files import RunFiles, import_path
 
 _SECONDS_TO_START = 120
 _SECONDS_FOR_OTHERS = 2.0  # after a failure: until the others have come to where they wait
 _SECONDS_FOR_STACKS = 1.0
-_OUTPUT_LIMIT = 1 << 30  # bytes of printed text, all ranks together
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """When a run is ended: seconds without progress, seconds in all, bytes printed by all ranks together."""
+
+    without_progress: float
+    total: float = math.inf
+    printed: int = 1 << 28
 
 
 class Starter(Protocol):
@@ -44,26 +52,30 @@ class Starter(Protocol):
 class Run:
     """The ranks of one call."""
 
-    def __init__(self, starter: Starter, files: RunFiles, ranks: int, timeout: float):
+    def __init__(self, starter: Starter, files: RunFiles, ranks: int, limits: Limits):
         self._starter = starter
         self._files = files
         self._ranks = range(ranks)
-        self._timeout = timeout
+        self._limits = limits
         self._books: list[logbook.Logbook] = []
         self._live = display.Live([files.live(rank) for rank in self._ranks])
 
-    def prepare(self, found: Devices, call: tuple) -> None:
+    def prepare(self, found: Devices, function: Callable, args: tuple, kwargs: dict) -> None:
         """Write all that the ranks will read."""
         settings = {
             "ranks": len(self._ranks),
             "device": found.kind,
             "threads": found.threads,
             "environment": {**os.environ, **found.environment},
-            "working_folder": os.getcwd(),
-            "path": sys.path,
+            "working_folder": _working_folder(),
+            "path": import_path(),
         }
         self._files.settings.write_text(json.dumps(settings))
-        payload.write(self._files.call, call, "the function with its arguments")
+        try:
+            payload.write(self._files.call, (function, args, kwargs), "the function with its arguments")
+        except payload.CannotSend as error:
+            name = payload.culprit(function, args, kwargs)
+            raise payload.CannotSend(f"{error} ({name})" if name else str(error)) from None
         for rank in self._ranks:
             logbook.create(self._files.logbook(rank))
             self._books.append(logbook.Logbook(self._files.logbook(rank)))
@@ -104,24 +116,27 @@ class Run:
             if seen != progress:
                 progress, last_progress = seen, now
             if now - last_progress > self._patience():
-                return report.hang(self._records(), self._timeout)
+                return report.hang(self._records(), self._limits.without_progress)
+            if now - began > self._limits.total:
+                return report.endless(self._records(), self._limits.total)
             if not self._starter.is_usable:
                 return RanksError("The process that starts ranks was ended, and the ranks with it.")
-            if self._printed_bytes() > _OUTPUT_LIMIT:
-                limit = f"{_OUTPUT_LIMIT >> 20} MiB"
+            if self._printed_bytes() > self._limits.printed:
+                limit = f"{self._limits.printed >> 20} MiB"
                 return RanksError(f"The ranks printed more than {limit}, so the run was ended.")
             _pause(now - began)
 
     def _patience(self) -> float:
         """Starting is not the function's fault: it may take a while, on a busy machine or without a fork."""
         starting = any(book.state == logbook.STARTING for book in self._books)
-        return max(self._timeout, _SECONDS_TO_START) if starting else self._timeout
+        return (
+            max(self._limits.without_progress, _SECONDS_TO_START)
+            if starting
+            else self._limits.without_progress
+        )
 
     def _any_failed(self) -> bool:
-        return any(
-            book.state == logbook.FAILED or self._files.exit_status(rank).exists()
-            for rank, book in enumerate(self._books)
-        )
+        return any(book.state == logbook.FAILED or book.exit_status is not None for book in self._books)
 
     def _failure(self) -> RanksError:
         """Let the other ranks come to where they wait, so that the report is complete and always the same."""
@@ -156,24 +171,30 @@ class Run:
         time.sleep(0.05)  # a stack is written line by line
 
     def _record(self, rank: int) -> report.RankRecord:
-        view = RankView(rank, self._status(rank), self._books[rank].operations())
-        status = self._files.exit_status(rank)
-        failure, exception = self._files.failure(rank), self._files.exception(rank)
-        return report.RankRecord(
-            view,
-            exit_status=int(status.read_text()) if view.status == "died" else None,
-            failure=payload.read(failure) if view.status == "raised" else None,
-            exception=_exception(exception) if view.status == "raised" and exception.exists() else None,
-        )
+        book, status = self._books[rank], self._status(rank)
+        view = RankView(rank, status, book.operations(), book.waits_in)
+        if status != "raised":
+            return report.RankRecord(view, exit_status=book.exit_status if status == "died" else None)
+        return report.RankRecord(view, failure=self._failure_of(rank), exception=self._exception_of(rank))
+
+    def _failure_of(self, rank: int) -> dict:
+        path = self._files.failure(rank)
+        return payload.read(path) if path.exists() else report.noted_failure(self._books[rank].note)
+
+    def _exception_of(self, rank: int) -> BaseException | None:
+        try:
+            return payload.read(self._files.exception(rank))
+        except Exception:  # not sent, or its class refuses to be rebuilt here; the report has its text
+            return None
 
     def _status(self, rank: int) -> str:
         book = self._books[rank]
         if book.state == logbook.FAILED:
             return "raised"
-        if self._files.exit_status(rank).exists():
+        if book.exit_status is not None:
             return "died"
         if book.state == logbook.RUNNING:
-            return "waiting" if book.is_waiting else "running"
+            return "waiting" if book.waits_in else "running"
         return "returned" if book.state == logbook.RETURNED else "starting"
 
     def _stack_text(self, rank: int) -> str:
@@ -181,7 +202,7 @@ class Run:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def _printed_bytes(self) -> int:
-        paths = (self._files.output(rank) for rank in self._ranks)
+        paths = [name(rank) for rank in self._ranks for name in (self._files.output, self._files.live)]
         return sum(path.stat().st_size for path in paths if path.exists())
 
     def _show_output(self) -> None:
@@ -190,11 +211,11 @@ class Run:
         display.show_output([self._files.output(rank) for rank in self._ranks])
 
 
-def _exception(path: Path) -> BaseException | None:
+def _working_folder() -> str:
     try:
-        return payload.read(path)
-    except Exception:  # its class may refuse to be rebuilt here; the report has its text
-        return None
+        return os.getcwd()
+    except FileNotFoundError:
+        raise RanksError("The working folder was deleted. Change to another one with os.chdir.") from None
 
 
 @contextlib.contextmanager

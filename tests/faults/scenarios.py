@@ -210,7 +210,7 @@ def loop_for_ever():
 
 
 @scenario(
-    "No rank waits for another one",
+    "No rank waits in a call to torch.distributed",
     "raise timeout=",
     "was running",
     error=ranks.RanksHung,
@@ -327,7 +327,7 @@ def raise_an_interrupt():
     raise KeyboardInterrupt
 
 
-@scenario("Rank 0 raised RecursionError", ranks=2)
+@scenario("Rank 0 raised RecursionError", "times)", ranks=2)
 def recurse_for_ever():
     def down():
         return down()
@@ -342,3 +342,110 @@ def print_a_lot():
     for number in range(100):
         print("line", number)
     print(end="no newline")
+
+
+# --- What must not be taken for a fault, and diagnoses that must not accuse the wrong one ---
+
+
+@scenario(error=None, ranks=2)
+def call_what_torch_refuses_and_go_on():
+    if me() == 0:
+        try:
+            dist.all_gather([torch.zeros(2), torch.zeros(3)], torch.ones(3))
+        except (ValueError, RuntimeError):
+            pass
+    dist.all_gather([torch.zeros(2), torch.zeros(2)], torch.ones(2))
+    dist.broadcast(torch.ones(2), 0)
+    dist.barrier()
+
+
+@scenario("The ranks call scatter with tensors or settings that do not fit", ranks=2)
+def scatter_into_a_longer_tensor():
+    dist.scatter(torch.zeros(3 + me()), [torch.ones(3), torch.ones(3)] if me() == 0 else None, 0)
+
+
+@scenario("The ranks call gather with tensors or settings that do not fit", ranks=2)
+def gather_a_shorter_tensor():
+    dist.gather(torch.ones(3 - me()), [torch.zeros(3), torch.zeros(3)] if me() == 0 else None, 0)
+
+
+@scenario("The ranks call all_gather with tensors or settings that do not fit", ranks=2)
+def all_gather_other_lengths():
+    dist.all_gather([torch.zeros(3), torch.zeros(3)], torch.ones(3 + me()))
+
+
+@scenario("Rank 1 did not get to what rank 0 waits for", error=ranks.RanksHung, ranks=2, timeout=1)
+def send_the_later_tag_first_and_loop():
+    if me() == 0:
+        dist.recv(torch.zeros(1), 1, tag=0)
+        dist.recv(torch.zeros(1), 1, tag=1)
+    else:
+        request = dist.isend(torch.ones(1), 0, tag=1)  # noqa: F841 - right, and waits for its turn
+        all(True for _ in itertools.count())
+        dist.send(torch.ones(1), 0, tag=0)
+
+
+@scenario("0  waits in recv of 1 float32 element from rank 1", "1  was running", error=ranks.RanksHung,
+          ranks=2, timeout=1)  # fmt: skip
+def wait_for_the_first_of_many():
+    if me() == 0:
+        requests = [dist.irecv(torch.zeros(1), 1) for _ in range(100)]
+        requests[0].wait()
+    all(True for _ in itertools.count())
+
+
+@scenario("wait to receive one more message from each other", error=ranks.RanksHung, ranks=2, timeout=1)
+def receive_twice_what_is_sent_once():
+    request = dist.isend(torch.ones(1), 1 - me())
+    dist.recv(torch.zeros(1), 1 - me())
+    request.wait()
+    dist.recv(torch.zeros(1), 1 - me())
+
+
+@scenario("Rank 0 raised Frozen: 1")
+def raise_a_frozen_exception():
+    if me() == 0:
+        raise Frozen(1)
+    meet()
+
+
+@dataclass(frozen=True)
+class Frozen(Exception):
+    value: int
+
+    def __str__(self):
+        return str(self.value)
+
+
+class Silent(RuntimeError):
+    def __str__(self):
+        raise KeyError("no text")
+
+
+@scenario("Rank 0 raised Silent: (its text can't be shown)")
+def raise_what_has_no_text():
+    if me() == 0:
+        raise Silent
+    meet()
+
+
+@scenario("Rank 0 raised ExceptionGroup", "with KeyError: 'inner'", "look here")
+def raise_a_group_with_a_note():
+    if me() == 0:
+        group = ExceptionGroup("several", [KeyError("inner")])
+        group.add_note("look here")
+        raise group
+    meet()
+
+
+@scenario(error=None, ranks=2, result=lambda results: results == [1, 1])
+def close_standard_output():
+    sys.stdout.close()
+    sys.stdout = None
+    return 1
+
+
+@scenario("raised OSError", "File too large", ranks=1)
+def return_what_there_is_no_room_for():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16, resource.RLIM_INFINITY))
+    return torch.zeros(1000)

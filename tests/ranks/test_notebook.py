@@ -42,6 +42,8 @@ def value(notebook: Kernel, *cells: str) -> str:
         (["class Box:\n    def __init__(self, n): self.n = n\n    def get(self): return self.n",
           "[type(b) is Box and b.n for b in ranks.run(Box, 2, 3)]"], "[3, 3]"),
         (["ranks.run(Box(8).get, 2)"], "[8, 8]"),
+        (["def f():\n    boxes = [None, None]\n    dist.all_gather_object(boxes, Box(dist.get_rank()))\n"
+          "    return [type(box) is Box and box.n for box in boxes]", "ranks.run(f, 2)"], "[[0, 1], [0, 1]]"),
         (["from functools import partial, wraps\n"
           "def twice(g):\n    @wraps(g)\n    def wrapped(): return 2 * g()\n"
           "    return wrapped\n@twice\ndef f(): return 21", "ranks.run(f, 2)"], "[42, 42]"),

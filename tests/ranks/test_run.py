@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import random
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy
 import pytest
@@ -17,7 +19,8 @@ import torch.distributed as dist
 
 from course_lib import ranks
 from course_lib.machine import usable_cores
-from course_lib.ranks import fork_server, fresh_processes, launch
+from course_lib.ranks import fork_server, fresh_processes, launch, report
+from course_lib.ranks.watching import Limits
 
 
 def run(function, count, *args, **kwargs):
@@ -321,3 +324,84 @@ def test_fresh_processes(fresh, capsys):
     with pytest.raises(ranks.RanksHung, match="wait to receive from each other"):
         run(lambda: dist.recv(torch.zeros(1), 1 - dist.get_rank()), 2, timeout=2)
     assert capsys.readouterr().err == ""
+
+
+def call(function, **limits):
+    return launch.call(function, 2, (), {}, "cpu", Limits(**{"without_progress": 20, **limits}))
+
+
+def communicate_for_ever():
+    while True:
+        with contextlib.suppress(BaseException):
+            while True:
+                dist.barrier()
+
+
+def print_for_ever():
+    while True:
+        print("x" * 1000)
+
+
+def log_for_ever():
+    while True:
+        ranks.log("x" * 1000)
+
+
+def test_a_run_can_be_limited_in_all():
+    with pytest.raises(ranks.RanksHung, match="The ranks did not end within 1 s, so the run was ended"):
+        call(communicate_for_ever, total=1)
+
+
+@pytest.mark.parametrize("function", [print_for_ever, log_for_ever])
+def test_a_run_can_be_limited_in_what_it_prints(function):
+    with pytest.raises(ranks.RanksError, match="printed more than 5 MiB"):
+        call(function, printed=5 << 20)
+
+
+def test_lines_that_faulthandler_could_not_read_are_passed_over():
+    text = 'Current thread 0x1 (most recent call first):\n  File "???", line ??? in ???\n'
+    assert report.parse_stack(text) == ()
+    assert [line.number for line in report.parse_stack(text + '  File "a.py", line 7 in f\n')] == [7]
+
+
+def test_what_can_not_be_sent_is_named():
+    lock = threading.Lock()
+    with pytest.raises(ValueError, match="the variable lock"):
+        run(lambda: lock, 2)
+    with pytest.raises(ValueError, match="argument 2"):
+        run(print, 2, 1, lock)
+
+
+def test_entries_of_the_path_that_are_no_text_are_passed_over(monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path, Path("somewhere")])
+    assert run(int, 1) == [0]
+
+
+def test_a_deleted_working_folder_is_said(tmp_path, monkeypatch):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    with pytest.raises(ranks.RanksError, match="The working folder was deleted"):
+        run(int, 1)
+
+
+def test_a_small_part_of_a_large_tensor_comes_back_alone():
+    large = torch.arange(10_000_000)
+    (part,) = run(lambda: large[:3], 1)
+    assert part.tolist() == [0, 1, 2] and part.untyped_storage().nbytes() == 24
+
+
+def train_with_ddp(seconds):
+    module = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        module(torch.ones(2, 4)).sum().backward()
+        time.sleep(0.05)
+    return "trained"
+
+
+@pytest.mark.long
+def test_training_with_ddp_is_progress():
+    """DDP communicates from C++, where no logbook sees it."""
+    assert run(train_with_ddp, 2, 15, timeout=10) == ["trained", "trained"]
