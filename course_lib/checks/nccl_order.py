@@ -21,8 +21,8 @@ from course_lib.checks.messages import Message
 
 @dataclass(frozen=True)
 class Verdict:
-    """``stuck`` holds the ranks that would wait for ever; ``relies_on_tags`` says whether a message would
-    be received in the place of another one."""
+    """``stuck`` holds the ranks that would wait until a time limit; ``relies_on_tags`` says whether a message
+    would be received in the place of another one."""
 
     stuck: tuple[int, ...]
     relies_on_tags: bool
