@@ -3,7 +3,7 @@
     python tools/clean_notebooks.py NOTEBOOK ...            rewrites them
     python tools/clean_notebooks.py --check NOTEBOOK ...    only says which need it
 
-Taken away: execution times, the state of widgets and the views that need it, the exact Python version, the
+Taken away: execution times, cuts within a stream, the state of widgets and the views that need it, the exact Python version, the
 names of kernels. What only the author can mend is refused, with its cell: local paths and memory addresses in
 outputs, since they differ for every reader. Exit status 1 if a notebook is, or was, not clean.
 """
@@ -33,8 +33,21 @@ def clean(notebook: nbformat.NotebookNode) -> None:
     for cell in notebook.cells:
         for name in CELL_NOISE:
             cell.metadata.pop(name, None)
+        if "outputs" in cell:
+            cell.outputs = joined(cell.outputs)
         for output in cell.get("outputs", []):
             clean_output(output)
+
+
+def joined(outputs: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """Pieces of one stream in a row as one: where a stream is cut depends on times."""
+    kept: list[nbformat.NotebookNode] = []
+    for output in outputs:
+        if kept and "name" in output and kept[-1].get("name") == output.name:
+            kept[-1].text += output.text
+        else:
+            kept.append(output)
+    return kept
 
 
 def clean_output(output: nbformat.NotebookNode) -> None:

@@ -41,6 +41,14 @@ def test_other_metadata_stays():
     assert notebook.cells[0].outputs[0].text == "3\n"
 
 
+def test_pieces_of_one_stream_are_joined():
+    notebook = notebook_with(stream("1\n"))
+    value = v4.new_output("execute_result", data={"text/plain": "4"}, execution_count=1)
+    notebook.cells[0].outputs += [stream("2\n"), value, stream("3\n")]
+    clean(notebook)
+    assert [output.get("text") for output in notebook.cells[0].outputs] == ["1\n2\n", None, "3\n"]
+
+
 NOISE = [
     "/home/ada/course/x.py",
     "/Users/ada/course/x.py",
