@@ -8,7 +8,8 @@ the values on a linear axis, and write the ticks' texts yourself.
 
 from __future__ import annotations
 
-import io
+import struct
+import zlib
 from collections.abc import Iterable
 from math import log10
 
@@ -17,7 +18,6 @@ from matplotlib.artist import Artist
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from PIL import Image
 
 _ABOVE_ALL = 100  # z-order; spines and tick marks end below 3
 
@@ -50,18 +50,34 @@ class FastCanvas:
         self._canvas.draw()
         self._background = self._canvas.copy_from_bbox(figure.bbox)
 
-    def picture(self) -> Image.Image:
-        """The figure as it stands now."""
+    def pixels(self) -> np.ndarray:
+        """The figure as it stands now: height × width × 4 bytes, red, green, blue and opacity."""
         self._canvas.restore_region(self._background)
         for artist in self._changing:
             artist.axes.draw_artist(artist)
-        return Image.fromarray(np.asarray(self._canvas.buffer_rgba())).convert("RGB")
+        return np.asarray(self._canvas.buffer_rgba())
 
     def png(self) -> bytes:
-        """The picture as a PNG file; little compressed, since the time counts and not the size."""
-        file = io.BytesIO()
-        self.picture().save(file, "PNG", compress_level=1)
-        return file.getvalue()
+        """The figure as it stands now, as a PNG file."""
+        return png(self.pixels())
+
+
+def png(pixels: np.ndarray) -> bytes:
+    """A PNG file of height × width × 4 bytes, without losses.
+
+    Pillow tries five filters on each row, which takes twice as long as all of this and gains little where
+    most of the picture is paper.  The format: W3C, Portable Network Graphics.
+    """
+    height, width, channels = pixels.shape
+    rows = np.zeros((height, 1 + channels * width), np.uint8)  # each begins with 0: no filter
+    rows[:, 1:] = pixels.reshape(height, -1)
+    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)  # 8 bits each of four channels
+    chunks = [_chunk(b"IHDR", header), _chunk(b"IDAT", zlib.compress(rows, level=1)), _chunk(b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
 
 def log_axis(axis: Axis, least: float, most: float, texts: dict[float, str]) -> None:

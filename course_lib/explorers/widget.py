@@ -98,12 +98,13 @@ class Explorer(widgets.VBox):
         self.picture.value = self._canvas.png()
         self.numbers.value = self._readout(choice).html()
 
-    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict, dict]:
         """The widget, and for those without one the picture and, as its text, the numbers."""
         live = super()._repr_mimebundle_(**options)
+        still, metadata = self._drawing.figure._repr_mimebundle_()
         text = self._readout(self.choice).text()
-        still = {"image/png": bytes(self.picture.value), "text/plain": text}
-        return {**live, **still}, {"image/png": {"alt": text}}
+        picture = {**metadata["image/png"], "alt": text}
+        return {**live, **still, "text/plain": text}, {"image/png": picture}
 
 
 def _grid(controls: Iterable[widgets.Widget]) -> widgets.Widget:

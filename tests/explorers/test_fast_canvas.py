@@ -8,7 +8,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
-from course_lib.explorers.fast_canvas import FastCanvas, layer_on_top, log_axis
+from course_lib.explorers.fast_canvas import FastCanvas, layer_on_top, log_axis, png
 
 
 def plot(height):
@@ -32,7 +32,7 @@ def move(artists, height):
 def full(figure):
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3]
+    return np.asarray(canvas.buffer_rgba())
 
 
 def test_each_fast_picture_is_the_full_one():
@@ -40,7 +40,7 @@ def test_each_fast_picture_is_the_full_one():
     canvas = FastCanvas(figure, artists)
     for height in (1, 4, 0, 2.5):
         move(artists, height)
-        assert (np.asarray(canvas.picture()) == full(plot(height)[0])).all()
+        assert (canvas.pixels() == full(plot(height)[0])).all()
 
 
 def test_the_png_holds_the_same_pixels():
@@ -48,12 +48,31 @@ def test_the_png_holds_the_same_pixels():
     assert (np.asarray(Image.open(io.BytesIO(canvas.png()))) == full(plot(2)[0])).all()
 
 
+def test_any_pixels_are_a_png():
+    pixels = np.random.default_rng(1).integers(0, 256, (5, 3, 4), np.uint8)
+    picture = Image.open(io.BytesIO(png(pixels)))
+    assert (picture.format, picture.mode) == ("PNG", "RGBA")
+    assert (np.asarray(picture) == pixels).all()
+
+
+def test_saving_the_figure_in_between_changes_nothing():
+    figure, artists = plot(1)
+    canvas = FastCanvas(figure, artists)
+    before = canvas.pixels().copy()
+    saved = io.BytesIO()
+    figure.savefig(saved, format="png", dpi=200)
+    assert (canvas.pixels() == before).all()
+    other = io.BytesIO()
+    plot(1)[0].savefig(other, format="png", dpi=200)
+    assert saved.getvalue() == other.getvalue()  # and what changes is in the saved one
+
+
 def test_an_artist_that_is_not_named_does_not_move():
     """What the comparison above would notice."""
     figure, artists = plot(1)
     canvas = FastCanvas(figure, artists[1:])
     move(artists, 2)
-    assert (np.asarray(canvas.picture()) != full(plot(2)[0])).any()
+    assert (canvas.pixels() != full(plot(2)[0])).any()
 
 
 def test_a_layout_engine_is_refused():

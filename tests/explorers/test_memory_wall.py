@@ -44,7 +44,7 @@ def choices(draw):
 def pixels(figure):
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[..., :3]
+    return np.asarray(canvas.buffer_rgba())
 
 
 def artists(choice, points=()):
@@ -269,7 +269,7 @@ def test_the_fast_picture_is_the_full_one_at_the_ends(fast, choice):
 def assert_same_pixels(fast, choice):
     drawing, canvas = fast
     drawing.show(choice)
-    assert (np.asarray(canvas.picture()) == pixels(memory_wall.figure(choice, POINTS))).all()
+    assert (canvas.pixels() == pixels(memory_wall.figure(choice, POINTS))).all()
 
 
 def test_making_a_figure_changes_nothing_else():

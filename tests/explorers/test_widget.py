@@ -61,12 +61,12 @@ def test_what_is_shown_already_is_not_drawn_again(explorer, bar):
     assert bar.shown == [3]
 
 
-def test_without_a_live_widget_there_are_the_picture_and_the_numbers(explorer):
+def test_without_a_live_widget_there_are_the_picture_and_the_numbers(explorer, bar):
     slider(explorer).value = 4
     data, metadata = explorer._repr_mimebundle_()
-    assert isinstance(data["image/png"], bytes) and data["image/png"] == explorer.picture.value
+    assert data["image/png"] == bar.figure._repr_mimebundle_()[0]["image/png"]
     assert data["text/plain"] == "         height\na <bar>       4\nit is 4"
-    assert metadata["image/png"]["alt"] == data["text/plain"]
+    assert metadata["image/png"] == {"alt": data["text/plain"], "width": 200, "height": 100}
     assert "application/vnd.jupyter.widget-view+json" in data
 
 
