@@ -3,9 +3,10 @@
     python tools/clean_notebooks.py NOTEBOOK ...            rewrites them
     python tools/clean_notebooks.py --check NOTEBOOK ...    only says which need it
 
-Taken away: execution times, cuts within a stream, the state of widgets and the views that need it, the exact Python version, the
-names of kernels. What only the author can mend is refused, with its cell: local paths and memory addresses in
-outputs, since they differ for every reader. Exit status 1 if a notebook is, or was, not clean.
+Taken away: execution times, cuts within a stream, the state of widgets and the views that need it, the exact
+Python version, the names of kernels. What only the author can mend is refused, with its cell: local paths and
+memory addresses in outputs, since they differ for every reader. Exit status 1 if a notebook is, or was, not
+clean.
 """
 
 import argparse
