@@ -96,7 +96,7 @@ class StepMemory:
 
     @property
     def logits(self) -> int:
-        """What the loss keeps: log-probabilities in fp32, 4 bytes a token and entry of the vocabulary."""
+        """What the loss keeps: log-probabilities in fp32, 4·batch·sequence·vocab bytes, and 4 more."""
         return self.activations["loss"]
 
     def layer(self, index: int) -> dict[str, int]:
