@@ -39,7 +39,7 @@ RECIPES = Catalog("recipe", {
         2, 2, 4, 8, "16-bit weights and gradients, fp32 master weights, Adam", "ZeRO, arXiv 1910.02054"),
     "fp32-adam": Recipe(4, 4, 0, 8, "everything in fp32, Adam", "Megatron-LM, dist_optimizer.md"),
     "autocast-adam": Recipe(
-        4, 4, 0, 8, "PyTorch autocast: fp32 weights; 16-bit copies only while a layer computes, Adam",
+        4, 4, 0, 8, "PyTorch autocast: fp32 weights, Adam; 16-bit copies from forward to backward",
         "counted here"),
     "mixed-adam-fp32-grads": Recipe(
         2, 4, 4, 8, "16-bit weights, fp32 gradients and master weights, Adam",
