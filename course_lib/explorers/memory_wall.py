@@ -263,7 +263,11 @@ def _draw_point(axes: Axes, parameters: int, number: int, label: str) -> None:
         raise ValueError(f"point {(parameters, number, label)!r}: expected parameters and bytes above 0")
     place = log10(parameters), log10(number)
     axes.plot(*place, "kx", markersize=7, markeredgewidth=1.5)
-    axes.annotate(label, place, xytext=(7, -7), textcoords="offset points", va="center", fontsize=_FONT - 1)
+    # Above the lines of the model state where there is room.
+    text = axes.annotate(label, place, xytext=(-7, 7), textcoords="offset points", ha="right", va="center",
+                         fontsize=_FONT - 1)  # fmt: skip
+    if text.get_window_extent().x0 < axes.bbox.x0:
+        text.set(position=(7, -7), ha="left")
 
 
 class _Bars:

@@ -220,6 +220,17 @@ def test_measured_points_stand_on_the_same_axes():
     assert {point[2] for point in POINTS} <= {text.get_text() for text in plane.texts}
 
 
+@pytest.mark.parametrize("parameters, above", [(7 * 10**9, True), (10**7, False), (10**13, True)])
+def test_a_points_label_keeps_clear_of_the_line_it_lies_on_and_of_the_edge(parameters, above):
+    plane, _ = artists(Choice(), [(parameters, 16 * parameters, "a model, measured")])
+    (label,) = [text for text in plane.texts if text.get_text() == "a model, measured"]
+    box = label.get_window_extent()
+    left, right = (math.log10(16) + plane.transData.inverted().transform((x, 0))[0] for x in (box.x0, box.x1))
+    low, high = (plane.transData.transform((0, height))[1] for height in (left, right))
+    assert box.y0 > high if above else box.y1 < low
+    assert plane.bbox.x0 <= box.x0 and box.x1 <= plane.figure.bbox.x1
+
+
 @pytest.mark.parametrize("point", [(0, 1, "x"), (1, -1, "x"), (1, math.nan, "x")])
 def test_a_point_that_can_not_be_drawn_is_refused(point):
     with pytest.raises(ValueError, match="expected parameters and bytes above 0"):
