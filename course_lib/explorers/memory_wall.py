@@ -296,7 +296,7 @@ class _Bars:
         for patches, needed, verdict in zip(self._rows, (alone, each), self._verdicts, strict=True):
             _lay_end_to_end(patches, [needed.pieces[piece] / end for piece in PIECES])
             verdict.set_text(needed.verdict)
-        self._card.set_data(5 * [alone.capacity / end], [0.33, 0.97, nan, 1.33, 1.97])
+        self._card.set_data(5 * [alone.capacity / end], [0.4, 0.98, nan, 1.4, 1.98])
         for x, tick in zip(_LABELED, self._ticks, strict=True):
             tick.set_text(size(x * end))
 
