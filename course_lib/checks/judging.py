@@ -10,7 +10,13 @@ from dataclasses import dataclass, replace
 
 from course_lib.checks import values
 from course_lib.checks.part import Attempt, Case, Compared, Part, Played, Recognizer
-from course_lib.checks.playing import CASE_BEGINS, SECONDS_WITHOUT_PROGRESS, is_hang
+from course_lib.checks.playing import (
+    CASE_BEGINS,
+    SECONDS_FOR_ONE_WORLD_SIZE,
+    SECONDS_WITHOUT_PROGRESS,
+    is_endless,
+    is_hang,
+)
 
 _RANKS_SHOWN = 3
 _SHOWN_IN_FULL = 2  # wrong runs
@@ -162,7 +168,8 @@ def _how_it_ended(attempt: Attempt) -> list[str]:
     if not (states := getattr(attempt.error, "states", [])):
         return str(attempt.error).splitlines()
     if is_hang(attempt):
-        return [f"did not return within {SECONDS_WITHOUT_PROGRESS} s; it was in", f"  {states[0].line}"]
+        seconds = SECONDS_FOR_ONE_WORLD_SIZE if is_endless(attempt) else SECONDS_WITHOUT_PROGRESS
+        return [f"did not return within {seconds} s; it was in", f"  {states[0].line}"]
     return re.sub("^Rank 0 ", "", str(attempt.error)).splitlines()
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from course_lib.checks.part import Attempt, Compared, Recognizer
-from course_lib.checks.playing import is_endless, is_hang
+from course_lib.checks.playing import is_endless, is_flood, is_hang
 from course_lib.checks.values import Tensor
 
 
@@ -125,7 +125,9 @@ def in_bytes(*mistaken: Recognizer) -> tuple[Recognizer, ...]:
 def in_error(attempt: Attempt) -> str | None:
     """What a run that hung or failed looks like."""
     if is_endless(attempt):
-        return "The function goes on for ever: it needs an end that each rank reaches."
+        return "The function comes to no end: it needs one that each rank reaches."
+    if is_flood(attempt):
+        return "The function prints without end: a loop in it is never left."
     return _in_hang(attempt) if is_hang(attempt) else _in_failure(attempt)
 
 

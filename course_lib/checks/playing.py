@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
@@ -13,12 +12,13 @@ from typing import Any
 from course_lib import ranks
 from course_lib.checks import values
 from course_lib.checks.part import Attempt, Case, Part, Played
+from course_lib.ranks import launch
 
 SECONDS_WITHOUT_PROGRESS = 5
 SECONDS_FOR_ONE_WORLD_SIZE = 15  # for functions that communicate without end
+MOST_PRINTED = 10 << 20  # bytes, for functions that print without end
 MOST_HANGS = 2  # then the other world sizes are left out; one function without end is enough
 CASE_BEGINS = "\x1f"  # a line that no learner prints
-_ENDLESS = "kept communicating and did not return"
 _LATE_SECONDS = 0.1
 
 
@@ -27,7 +27,7 @@ def attempts(part: Part, function: Callable) -> Iterable[Attempt]:
     hangs = 0
     for size, cases in part.runs():
         attempt = Attempt(size, cases, skipped=True) if hangs >= MOST_HANGS else play(function, cases)
-        hangs += MOST_HANGS if is_endless(attempt) else is_hang(attempt)
+        hangs += MOST_HANGS if is_endless(attempt) or is_flood(attempt) else is_hang(attempt)
         yield attempt
 
 
@@ -37,27 +37,25 @@ def play(function: Callable, cases: Sequence[Case]) -> Attempt:
     printed = io.StringIO()  # what the learner's function prints is shown only when it is wrong
     try:
         with contextlib.redirect_stdout(printed):
-            results = ranks.run(
+            results = launch.call(
                 play_in_rank,
                 size,
-                function,
-                cases,
-                SECONDS_FOR_ONE_WORLD_SIZE,
-                timeout=SECONDS_WITHOUT_PROGRESS,
+                (function, cases),
+                {},
                 device="cpu",  # the same everywhere, and a class need not queue for GPUs
+                limits=launch.Limits(SECONDS_WITHOUT_PROGRESS, SECONDS_FOR_ONE_WORLD_SIZE, MOST_PRINTED),
             )
     except (ranks.RanksError, ValueError) as error:
         return Attempt(size, cases, error=error, printed=printed.getvalue())
     return Attempt(size, cases, list(zip(*results, strict=True)), printed=printed.getvalue())
 
 
-def play_in_rank(function: Callable, cases: Sequence[Case], seconds: float) -> list[Played]:
+def play_in_rank(function: Callable, cases: Sequence[Case]) -> list[Played]:
     """What one rank does: call the function on its arguments of each case, and note what happened."""
     import torch.distributed as dist
 
     from course_lib.checks.recorder import Recorder
 
-    _end_after(seconds)
     recorder = Recorder()
     rank = dist.get_rank()
     results = []
@@ -110,20 +108,16 @@ def _overlap(one: range, other: range) -> bool:
     return max(one.start, other.start) < min(one.stop, other.stop)
 
 
-def _end_after(seconds: float) -> None:
-    def stop(*_):
-        raise TimeoutError(f"the function {_ENDLESS} within {seconds:g} s")
-
-    if hasattr(signal, "setitimer"):
-        signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-
-
 def is_hang(attempt: Attempt) -> bool:
-    """Whether the time limit ended it."""
+    """Whether a time limit ended it."""
     return isinstance(attempt.error, ranks.RanksHung)
 
 
 def is_endless(attempt: Attempt) -> bool:
-    """Whether it would have gone on for ever, with progress."""
-    return _ENDLESS in str(attempt.error)
+    """Whether it made progress and came to no end."""
+    return is_hang(attempt) and str(attempt.error).startswith("The ranks did not end within")
+
+
+def is_flood(attempt: Attempt) -> bool:
+    """Whether it was ended because it printed so much."""
+    return str(attempt.error).startswith("The ranks printed more than")

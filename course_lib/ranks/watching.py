@@ -104,7 +104,7 @@ class Run:
 
     def _watch(self) -> RanksError | None:
         """Wait until all have returned, or return the error that says why they won't."""
-        began = last_progress = time.monotonic()
+        began = last_progress = running_since = time.monotonic()
         progress = -1
         while True:
             self._live.show_new()
@@ -117,7 +117,9 @@ class Run:
                 progress, last_progress = seen, now
             if now - last_progress > self._patience():
                 return report.hang(self._records(), self._limits.without_progress)
-            if now - began > self._limits.total:
+            if self._is_starting():
+                running_since = now
+            if now - running_since > self._limits.total:
                 return report.endless(self._records(), self._limits.total)
             if not self._starter.is_usable:
                 return RanksError("The process that starts ranks was ended, and the ranks with it.")
@@ -128,12 +130,11 @@ class Run:
 
     def _patience(self) -> float:
         """Starting is not the function's fault: it may take a while, on a busy machine or without a fork."""
-        starting = any(book.state == logbook.STARTING for book in self._books)
-        return (
-            max(self._limits.without_progress, _SECONDS_TO_START)
-            if starting
-            else self._limits.without_progress
-        )
+        limit = self._limits.without_progress
+        return max(limit, _SECONDS_TO_START) if self._is_starting() else limit
+
+    def _is_starting(self) -> bool:
+        return any(book.state == logbook.STARTING for book in self._books)
 
     def _any_failed(self) -> bool:
         return any(book.state == logbook.FAILED or book.exit_status is not None for book in self._books)
@@ -172,7 +173,10 @@ class Run:
 
     def _record(self, rank: int) -> report.RankRecord:
         book, status = self._books[rank], self._status(rank)
-        view = RankView(rank, status, book.operations(), book.waits_in)
+        waits_in = book.waits_in
+        if status == "waiting" and waits_in is None:
+            status = "running"  # a rank of a run without end goes on between the two looks
+        view = RankView(rank, status, book.operations(), waits_in)
         if status != "raised":
             return report.RankRecord(view, exit_status=book.exit_status if status == "died" else None)
         return report.RankRecord(view, failure=self._failure_of(rank), exception=self._exception_of(rank))

@@ -2,18 +2,19 @@
 
 import sys
 import time
+from datetime import timedelta
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib import ranks
 from course_lib.checks import mistakes, nccl_order, playing, values
 from course_lib.checks.checking import check
 from course_lib.checks.messages import Message
 from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part, Played
 from course_lib.checks.values import Module, Tensor, counting_up
+from course_lib.ranks import launch
 
 # --- Values ---
 
@@ -197,8 +198,8 @@ PART = Part("double(x)", draw, world_sizes=(1, 2, 3))
 
 
 def test_all_cases_of_a_world_size_are_one_run(monkeypatch):
-    calls, run = [], ranks.run
-    monkeypatch.setattr(ranks, "run", lambda *args, **more: calls.append(args[1]) or run(*args, **more))
+    calls, call = [], launch.call
+    monkeypatch.setattr(launch, "call", lambda *args, **more: calls.append(args[1]) or call(*args, **more))
     assert check(PART, double) == 1.0
     assert calls == [1, 2, 3]
 
@@ -312,6 +313,25 @@ def test_only_a_value_of_the_right_type_is_right(value):
     pair = Part("f(x)", lambda size: [Case("", ((),) * size, ((1, 2),) * size)], world_sizes=(2,))
     assert check(pair, lambda: (1, value)) == 0.0
     assert check(pair, lambda: [1, 2]) == 1.0
+
+
+def test_messages_are_recorded_whatever_form_the_calls_have():
+    def shift(value):
+        me, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
+        group, tensor = torch.distributed.group.WORLD, torch.tensor([value])
+        received = torch.zeros_like(tensor)
+        handle = torch.distributed.irecv(received, src=(me - 1) % world, tag=3)
+        group.send([tensor], (me + 1) % world, tag=3).wait(timeout=timedelta(seconds=5))
+        handle.wait(timeout=timedelta(seconds=5))
+        return received.item()
+
+    def posted(found):
+        messages = [message for played in found.played for message in played.messages]
+        kinds = [(message.kind, message.tag, message.waited) for message in messages]
+        return None if kinds == [("recv", 3, 2), ("send", 3, 2)] * 2 else str(kinds)
+
+    case = Case("", ((1,), (2,)), (2, 1))
+    assert check(Part("shift(value)", lambda size: [case], accept=posted, world_sizes=(2,)), shift) == 1.0
 
 
 def memory_check(function):

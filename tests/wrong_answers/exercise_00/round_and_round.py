@@ -1,10 +1,10 @@
-"""Keeps passing on for ever."""
+"""Keeps passing on, without end."""
 
 import torch
 import torch.distributed as dist
 
 PART = "pass_right"
-SENTENCE = "The function goes on for ever: it needs an end that each rank reaches."
+SENTENCE = "The function comes to no end: it needs one that each rank reaches."
 
 
 def neighbors():
