@@ -27,8 +27,9 @@ class RankView:
 
     @property
     def broken_in(self) -> Operation | None:
-        """The newest operation whose wait was broken off by an error."""
-        return next((each for each in reversed(self.operations) if each.stage == BROKEN), None)
+        """The newest operation that an error ended, in its wait or when it was posted."""
+        ended = (each for each in reversed(self.operations) if each.stage in (BROKEN, WITHDRAWN))
+        return next(ended, None)
 
     def has_posted(self, operation: Operation) -> bool:
         """Whether this rank has posted the counterpart of another rank's operation."""

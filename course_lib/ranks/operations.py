@@ -217,7 +217,7 @@ class _Watcher:
         """torch refused the call before anything moved: for the other ranks it was never made."""
         self._numbers[operation.channel] = operation.number
         self._unchecked.pop(index, None)
-        self.book.set_stage(index, WITHDRAWN)
+        self.book.set_stage(index, WITHDRAWN, operation.wait_line)
 
     def _finish(self, indices: list[int]) -> None:
         for index in indices:
