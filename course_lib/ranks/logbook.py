@@ -21,7 +21,8 @@ from pathlib import Path
 # What a rank is doing, as one byte.
 STARTING, RUNNING, RETURNED, FAILED = 0, 1, 2, 3
 # How far an operation has come.
-POSTED, WAITING, DONE, BROKEN, WITHDRAWN = 1, 2, 3, 4, 5  # broken: its wait raised; withdrawn: never begun
+CALLING, POSTED, WAITING, DONE, BROKEN, WITHDRAWN = 0, 1, 2, 3, 4, 5  # calling: torch may still refuse it;
+# broken: its wait raised; withdrawn: never begun
 
 RECORDS = 512  # older operations are overwritten
 RECORD_BYTES = 2048
@@ -65,7 +66,7 @@ class Operation:
 
     @property
     def is_pending(self) -> bool:
-        return self.stage in (POSTED, WAITING)
+        return self.stage in (CALLING, POSTED, WAITING)
 
 
 @dataclass(frozen=True)

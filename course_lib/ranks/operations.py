@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import time
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -26,7 +27,19 @@ import torch.distributed as dist
 from course_lib.ranks import logbook
 from course_lib.ranks.diagnosis import mismatch
 from course_lib.ranks.frames import learners_frame
-from course_lib.ranks.logbook import BROKEN, DONE, POSTED, WAITING, WITHDRAWN, Logbook, Operation, checksum
+from course_lib.ranks.logbook import (
+    BROKEN,
+    CALLING,
+    DONE,
+    POSTED,
+    WAITING,
+    WITHDRAWN,
+    Logbook,
+    Operation,
+    checksum,
+)
+
+_SECONDS_TO_REFUSE = 1.0  # on a busy machine, too
 
 _MESSAGES = {"send": "send", "recv": "recv", "recv_anysource": "recv"}
 _COLLECTIVES = {
@@ -98,6 +111,13 @@ class _Reader:
     def operation(self, index: int) -> Operation | None:
         return self._book.operation(index)
 
+    def is_withdrawn(self, index: int) -> bool:
+        """Whether the rank's call turns out to be refused; torch needs a moment to do so."""
+        until = time.monotonic() + _SECONDS_TO_REFUSE
+        while (head := self._book.head(index)) and head.stage == CALLING and time.monotonic() < until:
+            time.sleep(0.001)
+        return head is not None and head.stage == WITHDRAWN
+
     def _read_new(self) -> None:
         count = self._book.count
         oldest = max(0, count - logbook.RECORDS)
@@ -127,6 +147,8 @@ class _Watcher:
         def noted(group: dist.ProcessGroup, *args, **kwargs):
             index, operation = self._post(_describe(group, name, args, kwargs))
             try:
+                if not self._fits(operation):
+                    self._unchecked[index] = operation
                 with self.book.waiting(index):
                     work = method(group, *args, **kwargs)
             except BaseException:
@@ -208,13 +230,10 @@ class _Watcher:
                 operation = dataclasses.replace(operation, channel=f"{operation.channel} unmatched")
         operation = dataclasses.replace(operation, number=self._numbers[operation.channel])
         self._numbers[operation.channel] += 1
-        index = self.book.post(operation)
-        if not self._fits(operation):
-            self._unchecked[index] = operation
-        return index, operation
+        return self.book.post(operation), operation
 
     def _withdraw(self, index: int, operation: Operation) -> None:
-        """torch refused the call before anything moved: for the other ranks it was never made."""
+        """The call was refused before anything moved: for the other ranks it was never made."""
         self._numbers[operation.channel] = operation.number
         self._unchecked.pop(index, None)
         self.book.set_stage(index, WITHDRAWN, operation.wait_line)
@@ -235,7 +254,11 @@ class _Watcher:
             if peer in self._others
         }
         for peer, head in heads.items():
-            if head is not None and head.signature != checksum(operation.signature):
+            if head is None or head.signature == checksum(operation.signature):
+                continue
+            if self._others[peer].is_withdrawn(head.index):
+                heads[peer] = None
+            else:
                 counterpart = self._others[peer].operation(head.index)
                 if counterpart is not None:
                     raise MismatchedOperations(mismatch({dist.get_rank(): operation, peer: counterpart}))
@@ -251,7 +274,7 @@ def _describe(group: dist.ProcessGroup, method: str, args: tuple, kwargs: dict) 
         file=frame.f_code.co_filename,
         line=frame.f_lineno,
         function=frame.f_code.co_name,
-        stage=WAITING,  # some methods block; those that do not are marked as posted when they return
+        stage=CALLING,
         wait_line=frame.f_lineno,
     )
 

@@ -371,7 +371,8 @@ def gather_a_shorter_tensor():
 
 @scenario("The ranks call all_gather with tensors or settings that do not fit", ranks=2)
 def all_gather_other_lengths():
-    dist.all_gather([torch.zeros(3), torch.zeros(3)], torch.ones(3 + me()))
+    length = 3 + me()
+    dist.all_gather([torch.zeros(length), torch.zeros(length)], torch.ones(length))
 
 
 @scenario("Rank 1 did not get to what rank 0 waits for", error=ranks.RanksHung, ranks=2, timeout=1)
