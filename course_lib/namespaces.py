@@ -174,10 +174,16 @@ def make_links() -> None:
 
 
 def program(name: str, *arguments: str) -> None:
+    command = [find_program(name), *arguments]
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=LIMIT / 2)
+
+
+def find_program(name: str) -> str:
+    """The path of a program of iproute2; OSError where it is not installed."""
     path = shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), SYSTEM_FOLDERS]))
     if path is None:
         raise OSError(errno.ENOENT, f"iproute2 is not installed: no {name}")
-    subprocess.run([path, *arguments], check=True, capture_output=True, text=True, timeout=LIMIT / 2)
+    return path
 
 
 if __name__ == "__main__":

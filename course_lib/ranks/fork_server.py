@@ -28,6 +28,7 @@ import time
 from pathlib import Path
 from typing import NoReturn
 
+from course_lib.ranks import network
 from course_lib.ranks.errors import RanksError
 from course_lib.ranks.logbook import note_exit
 from course_lib.ranks.run_files import RunFiles, import_path
@@ -151,7 +152,8 @@ class _Server:
 
         self._main = rank_process.main
         self._channel, self._kernel = channel, kernel
-        self._ranks: dict[int, tuple[str, int]] = {}  # pid -> folder, rank
+        # pid -> folder, rank; None is the process that holds the links between them
+        self._ranks: dict[int, tuple[str, int | None]] = {}
         self._folder = tempfile.mkdtemp(prefix="course-ranks-")
         gc.freeze()  # so that collecting garbage in a rank does not copy the server's memory
         self._answer({"number": 0, "folder": self._folder})
@@ -188,15 +190,20 @@ class _Server:
 
     def _do(self, request: dict) -> None:
         if "start" in request:
-            for rank in range(request["ranks"]):
-                self._ranks[self._fork(request["start"], rank)] = (request["start"], rank)
+            self._start(request["start"], request["ranks"])
         elif "stacks" in request:
             for pid in self._ranks_of(request["stacks"]):
-                _kill(pid, signal.SIGUSR1)
+                if self._ranks[pid][1] is not None:
+                    _kill(pid, signal.SIGUSR1)
         else:
             self._end(self._ranks_of(request["end"]))
         self._idle_since = time.monotonic()
         self._answer({"number": request["number"]})
+
+    def _start(self, folder: str, ranks: int) -> None:
+        has_links = RunFiles(Path(folder)).links.exists()
+        for rank in (None, *range(ranks)) if has_links else range(ranks):
+            self._ranks[self._fork(folder, rank)] = (folder, rank)
 
     def _ranks_of(self, folder: str) -> set[int]:
         return {pid for pid, (its_folder, _) in self._ranks.items() if its_folder == folder}
@@ -204,20 +211,23 @@ class _Server:
     def _answer(self, answer: dict) -> None:
         self._channel.sendall(json.dumps(answer).encode() + b"\n")
 
-    def _fork(self, folder: str, rank: int) -> int:
+    def _fork(self, folder: str, rank: int | None) -> int:
         pid = os.fork()
         if pid:
             return pid
         try:
+            os.setsid()
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            self._channel.close()
+            atexit._clear()
+            if rank is None:
+                files = RunFiles(Path(folder))
+                network.hold(files.links, files.network)
             self._become_rank(Path(folder), rank)
         finally:
             os._exit(1)
 
     def _become_rank(self, folder: Path, rank: int) -> None:
-        os.setsid()
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        self._channel.close()
-        atexit._clear()
         output = os.open(RunFiles(folder).output(rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(output, 1)
         os.dup2(output, 2)
@@ -237,7 +247,7 @@ class _Server:
 
     def _note_end(self, pid: int, status: int) -> None:
         folder, rank = self._ranks.pop(pid, (None, None))
-        if folder is not None:
+        if rank is not None:
             note_exit(RunFiles(Path(folder)).logbook(rank), os.waitstatus_to_exitcode(status))
 
     def _end(self, pids: set[int]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from course_lib.machine import usable_cores
-from course_lib.ranks import current, devices, torchrun
+from course_lib.ranks import current, devices, network, torchrun
 from course_lib.ranks.errors import RanksError
 from course_lib.ranks.fork_server import ForkServer, can_fork
 from course_lib.ranks.fresh_processes import FreshProcesses
@@ -48,17 +48,18 @@ def run(
     _check(function, ranks, timeout, links)
     if torchrun.is_here():
         return torchrun.run(function, ranks, args, kwargs, timeout)
-    return call(function, ranks, args, kwargs, device, Limits(timeout))
+    return call(function, ranks, args, kwargs, device, Limits(timeout), links)
 
 
 def call(
-    function: Callable[..., Any], ranks: int, args: tuple, kwargs: dict, device: str, limits: Limits
+    function: Callable[..., Any], ranks: int, args: tuple, kwargs: dict, device: str, limits: Limits, links=None
 ) -> list[Any]:
     """``run`` on this machine, with more limits: RanksHung, too, if it takes longer in all."""
     __tracebackhide__ = True
     with devices.leased(ranks, device, limits.without_progress) as found, _run_folder() as (starter, files):
         one_call = Run(starter, files, ranks, limits)
         one_call.prepare(found, function, args, kwargs)
+        if links: network.write(files.links, links)
         return one_call.results()
 
 
@@ -79,8 +80,6 @@ def _check(function: Any, ranks: Any, timeout: Any, links: Any) -> None:
         raise ValueError(f"ranks={ranks}: each rank is a process of its own; at most {most} on this machine")
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
         raise ValueError(f"timeout={timeout!r}: expected a number of seconds above 0")
-    if links is not None:
-        raise ValueError(f"links={links!r}: slow links are not to be had yet; expected None")
     if current.is_rank():
         raise RanksError("ranks.run was called inside a rank, and a rank can't start ranks of its own.")
 

@@ -25,7 +25,7 @@ import numpy  # noqa: F401 - so that ranks have it without importing it
 import torch
 import torch.distributed as dist
 
-from course_lib.ranks import current, frames, logbook, operations, payload
+from course_lib.ranks import current, frames, logbook, network, operations, payload
 from course_lib.ranks.run_files import RunFiles
 from course_lib.ranks.seeds import seed
 
@@ -68,6 +68,8 @@ def _set_up(files: RunFiles, rank: int, settings: dict) -> logbook.Logbook:
     ranks = settings["ranks"]
     os.environ.clear()
     os.environ.update(settings["environment"], RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks))
+    if files.links.exists():  # first, since a process with several threads can't enter
+        network.enter(files.network, rank)
     os.chdir(settings["working_folder"])
     sys.path[:] = settings["path"]
     sys.argv = [""]

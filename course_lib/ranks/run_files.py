@@ -31,6 +31,16 @@ class RunFiles:
         """torch.distributed's rendezvous; a file needs no port."""
         return self.folder / "store"
 
+    @property
+    def links(self) -> Path:
+        """The slow links that the ranks are to have; not there without any."""
+        return self.folder / "links"
+
+    @property
+    def network(self) -> Path:
+        """Where the ranks find their ends of these links."""
+        return self.folder / "network"
+
     def logbook(self, rank: int) -> Path:
         return self.folder / f"logbook.{rank}"
 

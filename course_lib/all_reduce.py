@@ -1,0 +1,159 @@
+"""All-reduce by hand: afterwards every rank's tensor holds the sum of all ranks' tensors.
+
+Three ways to the same sum, in point-to-point messages of torch.distributed, so that each message can be
+seen and counted.  S is the tensor's size in bytes, N the number of ranks.
+
+===================  =========================================  =====================================
+function             sent by each rank                          who waits for whom
+===================  =========================================  =====================================
+``star``             S, and (N-1) S by rank 0                   all for rank 0
+``unchunked_ring``   (N-1) S                                    each for its left neighbor, N-1 times
+``ring``             2 (N-1)/N S: the least that is possible    the same, 2 (N-1) times, for S/N each
+===================  =========================================  =====================================
+
+All of them take tensors of any shape and layout, on any number of ranks, and work in place.  Elements travel
+and are added in the tensor's own type: a bfloat16 costs 2 bytes a message, each of the N-1 additions rounds
+to it, and a float16 sum above 65,504 becomes infinite, so divide *before* the sum where an average is meant.
+Integers wrap around as torch's do.  The sizes and types must be the same on all ranks; ``ranks.run`` compares
+them before data moves.
+
+On GPUs the messages go through NCCL in the order of the current stream, and the host never waits.  (Written
+for it, and not yet run there.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+import torch.distributed as dist
+
+
+def ring(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
+    """Sum a tensor over all ranks in place: a reduce-scatter, then an all-gather, around a ring.
+
+    Each rank sends 2 (N-1)/N of the tensor, the least that any all-reduce can do (Patarasuk and Yuan, 2009).
+    All ranks end with identical bits, since each chunk is summed in one order and then copied.
+
+    Raises ValueError for tensors that can't be summed in place.
+    """
+    with _as_row(tensor) as row:
+        chunks = row.tensor_split(dist.get_world_size(group))
+        _reduce_scatter(chunks, group)
+        _all_gather(chunks, group)
+
+
+def reduce_scatter(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
+    """The ring's first half: leaves chunk r of the sum on rank r, and partial sums in the other chunks.
+
+    Chunk r is ``tensor.flatten().tensor_split(N)[r]``.  Each rank sends (N-1)/N of the tensor.
+    """
+    with _as_row(tensor) as row:
+        _reduce_scatter(row.tensor_split(dist.get_world_size(group)), group)
+
+
+def all_gather(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
+    """The ring's second half: spreads chunk r of rank r to all ranks, over what their chunks r held.
+
+    Chunk r is ``tensor.flatten().tensor_split(N)[r]``.  Each rank sends (N-1)/N of the tensor.
+    """
+    with _as_row(tensor) as row:
+        _all_gather(row.tensor_split(dist.get_world_size(group)), group)
+
+
+def _reduce_scatter(chunks: tuple[torch.Tensor, ...], group: dist.ProcessGroup | None) -> None:
+    rank, ranks = dist.get_rank(group), len(chunks)
+    arriving = torch.empty_like(chunks[0])  # tensor_split puts the longest chunk first
+    for step in range(ranks - 1):
+        outgoing, incoming = chunks[(rank - step - 1) % ranks], chunks[(rank - step - 2) % ranks]
+        received = arriving[: len(incoming)]
+        _pass_on(outgoing, received, group)
+        incoming += received
+
+
+def _all_gather(chunks: tuple[torch.Tensor, ...], group: dist.ProcessGroup | None) -> None:
+    rank, ranks = dist.get_rank(group), len(chunks)
+    for step in range(ranks - 1):
+        _pass_on(chunks[(rank - step) % ranks], chunks[(rank - step - 1) % ranks], group)
+
+
+def _pass_on(outgoing: torch.Tensor, incoming: torch.Tensor, group: dist.ProcessGroup | None) -> None:
+    """Send to the right neighbor while receiving from the left one.
+
+    The receive is posted first, so that its bytes need not wait for the send.  Both go in one batch, which
+    NCCL needs: it runs messages in order, and two ranks that send first would wait for each other.
+    """
+    rank, ranks = dist.get_rank(group), dist.get_world_size(group)
+    messages = [
+        dist.P2POp(dist.irecv, incoming, group=group, group_peer=(rank - 1) % ranks),
+        dist.P2POp(dist.isend, outgoing, group=group, group_peer=(rank + 1) % ranks),
+    ]
+    _exchange([message for message in messages if message.tensor.numel()])
+
+
+def unchunked_ring(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
+    """Sum a tensor over all ranks in place by passing whole tensors around: N/2 times the ring's traffic.
+
+    Every rank adds in an order of its own, so with three ranks or more their sums differ in the last bits.
+
+    Raises ValueError for tensors that can't be summed in place.
+    """
+    with _as_row(tensor) as row:
+        passing, arriving = row.clone(), torch.empty_like(row)
+        for _ in range(dist.get_world_size(group) - 1):
+            _pass_on(passing, arriving, group)
+            row += arriving
+            passing, arriving = arriving, passing
+
+
+def star(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
+    """Sum a tensor over all ranks in place: rank 0 receives all tensors, adds them, and sends the sum back.
+
+    Rank 0's link carries 2 (N-1) times the tensor, all others wait for it.
+
+    Raises ValueError for tensors that can't be summed in place.
+    """
+    with _as_row(tensor) as row:
+        others = range(1, dist.get_world_size(group)) if row.numel() else ()
+        if dist.get_rank(group) == 0:
+            arriving = torch.empty_like(row)
+            for other in others:
+                _exchange([dist.P2POp(dist.irecv, arriving, group=group, group_peer=other)])
+                row += arriving
+            _exchange([dist.P2POp(dist.isend, row, group=group, group_peer=other) for other in others])
+        elif others:
+            _exchange([dist.P2POp(dist.isend, row, group=group, group_peer=0)])
+            _exchange([dist.P2POp(dist.irecv, row, group=group, group_peer=0)])
+
+
+def _exchange(messages: list[dist.P2POp]) -> None:
+    if messages:
+        for work in dist.batch_isend_irecv(messages):
+            work.wait()
+
+
+@contextlib.contextmanager
+def _as_row(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    """The tensor's elements in one contiguous row; written back at the end where the row had to be a copy."""
+    _check(tensor)
+    row = tensor.detach().contiguous().view(-1)
+    yield row
+    if not tensor.is_contiguous():
+        tensor.detach().copy_(row.view(tensor.shape))
+
+
+def _check(tensor: object) -> None:
+    if not isinstance(tensor, torch.Tensor):
+        raise ValueError(f"tensor={tensor!r}: expected a torch.Tensor")
+    if tensor.layout != torch.strided:
+        raise ValueError(f"a tensor of layout {tensor.layout}: expected a dense one; call to_dense() first")
+    if tensor.dtype.is_complex:
+        raise ValueError(
+            f"a tensor of {tensor.dtype}: expected real numbers; torch.view_as_real(tensor) is a view of its "
+            "parts, and may be summed in its place"
+        )
+    if tensor.dtype == torch.bool:
+        raise ValueError("a tensor of torch.bool: a sum of truth values is a count; convert it to integers")
+    if any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)):
+        raise ValueError("an expanded tensor shares memory between its elements; call clone() first")
