@@ -3,7 +3,8 @@
 A child process tries what real slow links need: a user namespace, network namespaces inside it, a veth pair
 and a token bucket (tbf) on it. Where the kernel or a container refuses, `refusal` says which rule it was.
 
-    python -m course_lib.namespaces     the child: tries, and prints the step that failed as JSON
+    python -m course_lib.namespaces           the child: tries, and prints the step that failed as JSON
+    python -m course_lib.namespaces netem     the same with a latency added
 """
 
 from __future__ import annotations
@@ -43,9 +44,14 @@ def refusal() -> str | None:
     return explain(failure) if failure else None
 
 
-def attempt() -> Failure | None:
+def has_netem() -> bool:
+    """Whether links in namespaces can also have a latency."""
+    return attempt("netem") is None
+
+
+def attempt(*extra: str) -> Failure | None:
     """Try everything in a child process, so that this process stays where it is."""
-    command = [sys.executable, "-m", "course_lib.namespaces"]
+    command = [sys.executable, "-m", "course_lib.namespaces", *extra]
     try:
         child = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     except subprocess.TimeoutExpired:
@@ -129,19 +135,20 @@ def explain_links(failure: Failure) -> str:
 
 def main() -> int:
     """The child. It is a fresh process: the kernel gives a user namespace to single-threaded callers only."""
-    failure = try_all()
+    failure = try_all(with_latency="netem" in sys.argv[1:])
     if failure:
         print(json.dumps(asdict(failure)))
     return 1 if failure else 0
 
 
-def try_all() -> Failure | None:
+def try_all(with_latency: bool) -> Failure | None:
     user, group = os.getuid(), os.getgid()  # before the namespace, where they are still the real ones
     steps = (
         ("user namespace", lambda: unshare(CLONE_NEWUSER)),
         ("user mapping", lambda: map_to_root(user, group)),
         ("network namespace", lambda: unshare(CLONE_NEWNET)),
         ("links", make_links),
+        *([("latency", add_latency)] if with_latency else []),
     )
     for name, step in steps:
         try:
@@ -171,6 +178,10 @@ def make_links() -> None:
     program("ip", "link", "add", "course0", "type", "veth", "peer", "name", "course1")
     limits = "rate", "400mbit", "burst", "128kb", "latency", "50ms"
     program("tc", "qdisc", "add", "dev", "course0", "root", "tbf", *limits)
+
+
+def add_latency() -> None:
+    program("tc", "qdisc", "add", "dev", "course1", "root", "netem", "delay", "1ms")
 
 
 def program(name: str, *arguments: str) -> None:

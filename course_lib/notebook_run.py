@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course_lib.ranks import NeedsRanks, torchrun
+from course_lib.ranks import NeedsLinks, NeedsRanks, torchrun
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -152,7 +152,7 @@ def _run_cell(
     error = done.error_before_exec or done.error_in_exec
     if error is None:
         return "ok", ""
-    if isinstance(error, NeedsRanks):
+    if isinstance(error, NeedsRanks | NeedsLinks):
         return "skipped", str(error)
     if isinstance(error, NameError) and error.name in missing:
         return "skipped", f"it needs {error.name}, which a skipped cell defines"

@@ -50,3 +50,10 @@ class NeedsRanks(RanksError):
     def __init__(self, needed: int, there: int):
         super().__init__(f"this needs {needed} ranks, and torchrun started {there}")
         self.needed, self.there = needed, there
+
+
+class NeedsLinks(RanksError):
+    """Under torchrun: a cell needs slow links between its ranks."""
+
+    def __init__(self) -> None:
+        super().__init__("this needs slow links, and under torchrun the network is the one that is there")

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from course_lib.links import Links
 from course_lib.machine import usable_cores
-from course_lib.ranks import current, devices, network, torchrun
-from course_lib.ranks.errors import RanksError
+from course_lib.ranks import current, devices, torchrun
+from course_lib.ranks.errors import NeedsLinks, RanksError
 from course_lib.ranks.fork_server import ForkServer, can_fork
 from course_lib.ranks.fresh_processes import FreshProcesses
 from course_lib.ranks.run_files import RunFiles
@@ -25,7 +26,7 @@ def run(
     *args: Any,
     timeout: float = 60,
     device: str = "auto",
-    links: None = None,
+    links: Links | None = None,
     **kwargs: Any,
 ) -> list[Any]:
     """Call ``function(*args, **kwargs)`` on so many ranks at once; return their results in rank order.
@@ -39,7 +40,7 @@ def run(
         ``ranks.progress``.
     device: ``"cpu"``, ``"cuda"`` (a GPU for each rank, leased for the call), or ``"auto"``: GPUs where there
         are enough, else the CPU.
-    links: slow links between the ranks; not to be had yet.
+    links: ``course_lib.links.Links`` between the ranks, slow ones; without, they have what the machine has.
 
     Raises RankFailed if a rank raises, leaves or dies; RanksHung at the time limit; ValueError for arguments
     that make no sense or can't be sent.  Tensors come back on the CPU.
@@ -47,24 +48,39 @@ def run(
     __tracebackhide__ = True
     _check(function, ranks, timeout, links)
     if torchrun.is_here():
+        if links is not None:
+            raise NeedsLinks()
         return torchrun.run(function, ranks, args, kwargs, timeout)
     return call(function, ranks, args, kwargs, device, Limits(timeout), links)
 
 
 def call(
-    function: Callable[..., Any], ranks: int, args: tuple, kwargs: dict, device: str, limits: Limits, links=None
+    function: Callable[..., Any],
+    ranks: int,
+    args: tuple,
+    kwargs: dict,
+    device: str,
+    limits: Limits,
+    links: Links | None = None,
 ) -> list[Any]:
     """``run`` on this machine, with more limits: RanksHung, too, if it takes longer in all."""
     __tracebackhide__ = True
+    if links is not None and not links.is_real:
+        device = _device_for_pacing(device)
     with devices.leased(ranks, device, limits.without_progress) as found, _run_folder() as (starter, files):
         one_call = Run(starter, files, ranks, limits)
-        one_call.prepare(found, function, args, kwargs)
-        if links: network.write(files.links, links)
+        one_call.prepare(found, links, function, args, kwargs)
         return one_call.results()
 
 
 _starter: Starter | None = None
 _starter_lock = threading.Lock()
+
+
+def _device_for_pacing(device: str) -> str:
+    if device == "cuda":
+        raise ValueError(f"device={device!r}: links paced in software are for ranks on the CPU")
+    return "cpu" if device == "auto" else device
 
 
 def _check(function: Any, ranks: Any, timeout: Any, links: Any) -> None:
@@ -80,6 +96,8 @@ def _check(function: Any, ranks: Any, timeout: Any, links: Any) -> None:
         raise ValueError(f"ranks={ranks}: each rank is a process of its own; at most {most} on this machine")
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
         raise ValueError(f"timeout={timeout!r}: expected a number of seconds above 0")
+    if links is not None and not isinstance(links, Links):
+        raise ValueError(f'links={links!r}: expected course_lib.links.Links, or None')
     if current.is_rank():
         raise RanksError("ranks.run was called inside a rank, and a rank can't start ranks of its own.")
 

@@ -13,28 +13,17 @@ import json
 import os
 import subprocess
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from course_lib import namespaces
+from course_lib.links import BURST, RankLink
 from course_lib.ranks.errors import RanksError
 
 DEVICE = "e0"  # the rank's end of its link
 MTU = 9000  # jumbo frames: with 1500 bytes, headers would take 4% of the link
-# A packet is handed over in pieces of up to 64 KiB, so a bucket of 32 KiB halves the rate; a larger one than
-# this lets messages of some 100 KiB through above the rate.
-BURST = 128 << 10
 QUEUE = 16 << 20  # bytes that may wait at a link's end before packets are lost
 SECONDS_TO_MAKE = 30
-
-
-@dataclass(frozen=True)
-class RankLink:
-    """One rank's link: bytes/s in each direction, and seconds that each packet spends on its way out."""
-
-    rate: float
-    latency: float = 0.0
 
 
 def write(path: Path, links: list[RankLink]) -> None:

@@ -42,7 +42,7 @@ from course_lib.ranks.logbook import (
 _SECONDS_TO_REFUSE = 1.0  # on a busy machine, too
 
 _MESSAGES = {"send": "send", "recv": "recv", "recv_anysource": "recv"}
-_COLLECTIVES = {
+COLLECTIVES = {  # methods of ProcessGroup, and what learners call
     "allreduce": "all_reduce",
     "allreduce_coalesced": "all_reduce_coalesced",
     "broadcast": "broadcast",
@@ -81,7 +81,7 @@ def watch(own: Path, others: dict[int, Path]) -> Logbook:
     """
     watcher = _Watcher(Logbook(own), {rank: _Reader(Logbook(path)) for rank, path in others.items()})
     group_class = dist.ProcessGroup
-    for method in (*_MESSAGES, *_COLLECTIVES):
+    for method in (*_MESSAGES, *COLLECTIVES):
         if hasattr(group_class, method):
             setattr(group_class, method, watcher.noting(getattr(group_class, method), method))
     group_class._start_coalescing = watcher.noting_start_of_batch(group_class._start_coalescing)
@@ -302,8 +302,8 @@ def _describe_message(group: dist.ProcessGroup, method: str, args: tuple, kwargs
 
 
 def _describe_collective(group: dist.ProcessGroup, method: str, args: tuple, kwargs: dict) -> dict:
-    kind, own = _COLLECTIVES[method], dist.get_rank()
-    tensors = _tensors(args)
+    kind, own = COLLECTIVES[method], dist.get_rank()
+    tensors = tensors_among(args)
     settings = _settings(kind, (*args, *kwargs.values()))
     content = f"shape {tuple(tensors[0].shape)} {_dtype(tensors[0])}" if tensors else ""
     must_agree = _must_agree(kind, tensors)
@@ -330,14 +330,14 @@ def _must_agree(kind: str, tensors: list[torch.Tensor]) -> str:
     return _dtype(tensors[0])
 
 
-def _tensors(args: tuple) -> list[torch.Tensor]:
+def tensors_among(args: tuple) -> list[torch.Tensor]:
     """All tensors among the arguments, nested lists included, in order."""
     found: list[torch.Tensor] = []
     for arg in args:
         if isinstance(arg, torch.Tensor):
             found.append(arg)
         elif isinstance(arg, (list, tuple)):
-            found += _tensors(tuple(arg))
+            found += tensors_among(tuple(arg))
     return found
 
 

@@ -25,7 +25,8 @@ import numpy  # noqa: F401 - so that ranks have it without importing it
 import torch
 import torch.distributed as dist
 
-from course_lib.ranks import current, frames, logbook, network, operations, payload
+from course_lib.links import RankLink
+from course_lib.ranks import current, frames, logbook, network, operations, pacing, payload
 from course_lib.ranks.run_files import RunFiles
 from course_lib.ranks.seeds import seed
 
@@ -75,6 +76,8 @@ def _set_up(files: RunFiles, rank: int, settings: dict) -> logbook.Logbook:
     sys.argv = [""]
     torch.set_num_threads(settings["threads"])
     seed(rank)
+    if settings["pacing"]:
+        pacing.install(files.pacing, rank, [RankLink(*values) for values in settings["pacing"]])
     others = {other: files.logbook(other) for other in range(ranks) if other != rank}
     book = operations.watch(files.logbook(rank), others)
     current.enter(rank, ranks, settings["device"], files.live(rank), book)

@@ -33,13 +33,18 @@ class RunFiles:
 
     @property
     def links(self) -> Path:
-        """The slow links that the ranks are to have; not there without any."""
+        """The real links that the ranks are to have; not there without any."""
         return self.folder / "links"
 
     @property
     def network(self) -> Path:
         """Where the ranks find their ends of these links."""
         return self.folder / "network"
+
+    @property
+    def pacing(self) -> Path:
+        """Times of messages, where links are paced in software."""
+        return self.folder / "pacing"
 
     def logbook(self, rank: int) -> Path:
         return self.folder / f"logbook.{rank}"

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from course_lib.ranks import display, logbook, payload, report
+from course_lib.links import Links
+from course_lib.ranks import display, logbook, network, payload, report
 from course_lib.ranks.devices import Devices
 from course_lib.ranks.diagnosis import RankView
 from course_lib.ranks.errors import RanksError
@@ -60,8 +61,16 @@ class Run:
         self._books: list[logbook.Logbook] = []
         self._live = display.Live([files.live(rank) for rank in self._ranks])
 
-    def prepare(self, found: Devices, function: Callable, args: tuple, kwargs: dict) -> None:
+    def prepare(
+        self, found: Devices, links: Links | None, function: Callable, args: tuple, kwargs: dict
+    ) -> None:
         """Write all that the ranks will read."""
+        rank_links = links.of_ranks(len(self._ranks)) if links else []
+        is_real = bool(links) and links.is_real
+        if is_real:
+            network.write(self._files.links, rank_links)
+        elif links:
+            self._files.pacing.touch()
         settings = {
             "ranks": len(self._ranks),
             "device": found.kind,
@@ -69,6 +78,7 @@ class Run:
             "environment": {**os.environ, **found.environment},
             "working_folder": _working_folder(),
             "path": import_path(),
+            "pacing": [] if is_real else [[link.rate, link.latency] for link in rank_links],
         }
         self._files.settings.write_text(json.dumps(settings))
         try:
