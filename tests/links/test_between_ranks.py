@@ -94,7 +94,7 @@ def timed(name, mebibytes, repetitions):
 
 
 def fastest(name, count, mebibytes, links, repetitions=3):
-    """The slowest rank's seconds in the best of some repetitions: the others waited for this machine's cores."""
+    """The slowest rank's seconds in the best of some repetitions; the others waited for cores."""
     times = run(timed, count, name, mebibytes, repetitions, links=links)
     return min(map(max, zip(*times, strict=True)))
 
@@ -106,7 +106,7 @@ def test_pacing_takes_as_long_as_real_links(real_links, name, count, record_prop
     links = [Links("400mbit", kind=kind) for kind in KINDS]
     rounds = [[fastest(name, count, 8, one, 3) for one in links] for _ in range(3)]
     real, paced = map(min, zip(*rounds, strict=True))
-    record_property("measured", f"{name}, {count} ranks, 8 MiB, 400 Mbit/s: paced / real = {paced / real:.3f}")
+    record_property("measured", f"{name}, {count} ranks, 8 MiB at 400 Mbit/s: paced/real = {paced / real:.3f}")
     assert abs(paced / real - 1) <= 0.10
 
 
@@ -145,7 +145,7 @@ def swap(mebibytes, send_first):
 def test_two_ranks_that_send_first_take_turns(kind, record_property):
     links = Links("400mbit", kind=kind)
     late, early = (max(run(swap, 2, 8, send_first, links=links)) for send_first in (True, False))
-    record_property("measured", f"swap of 8 MiB on {kind} links: send first / receive first = {late / early:.2f}")
+    record_property("measured", f"swap on {kind} links: send first / receive first = {late / early:.2f}")
     assert late > early  # about 2
 
 
@@ -168,8 +168,11 @@ def test_latency_in_software():
 
 def test_several_networks_at_once(kind):
     results = {}
-    threads = [threading.Thread(target=lambda n=n: results.update({n: run(add_up, n, 5, links=Links(kind=kind))}))
-               for n in (2, 3, 4)]  # fmt: skip
+
+    def one(count):
+        results[count] = run(add_up, count, 5, links=Links(kind=kind))
+
+    threads = [threading.Thread(target=one, args=(count,)) for count in (2, 3, 4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -247,8 +250,8 @@ def without_rights(script, folder):
     folder.chmod(0o777)
     environment = {**os.environ, "TMPDIR": str(folder), "HOME": str(folder), "COURSE_DEVICE": "cpu",
                    "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}  # fmt: skip
-    drop = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", "--inh-caps=-all",
-            "--bounding-set=-all"] if os.getuid() == 0 else []  # fmt: skip
+    drop = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs",
+            "--inh-caps=-all", "--bounding-set=-all"] if os.getuid() == 0 else []  # fmt: skip
     same = f"/usr/bin/python{sys.version_info.major}.{sys.version_info.minor}"  # ours may lie in root's home
     again = "import os, sys; os.execv(sys.executable, [sys.executable, '-c', sys.argv[1]])"
     options = {"capture_output": True, "text": True, "cwd": "/", "env": environment, "timeout": 120}
