@@ -239,8 +239,8 @@ def _refusing(method: Callable, name: str, most: int) -> Callable:
         size = sum(tensor.nbytes for tensor in tensors_among(args))
         if size > most:
             raise RuntimeError(
-                f"{name} of {size:,} bytes can't be slowed down in software, and would show a speed that no such "
-                "link has; messages can (send, recv, the course's all-reduces), and real links slow down all"
+                f"{name} of {size:,} bytes can't be slowed down in software, and would show a speed that no "
+                "slow link has; messages can, and real links slow down all"
             )
         return method(*args, **kwargs)
 

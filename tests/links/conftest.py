@@ -1,4 +1,4 @@
-"""Real links are a must with COURSE_REQUIRE_LINKS=1; without, their tests are skipped where there are none."""
+"""Real links are a must with COURSE_REQUIRE_LINKS=1; without, their tests skip where there are none."""
 
 import os
 

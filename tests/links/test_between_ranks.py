@@ -106,7 +106,7 @@ def test_pacing_takes_as_long_as_real_links(real_links, name, count, record_prop
     links = [Links("400mbit", kind=kind) for kind in KINDS]
     rounds = [[fastest(name, count, 8, one, 3) for one in links] for _ in range(3)]
     real, paced = map(min, zip(*rounds, strict=True))
-    record_property("measured", f"{name}, {count} ranks, 8 MiB at 400 Mbit/s: paced/real = {paced / real:.3f}")
+    record_property("measured", f"{name}, N={count}, 8 MiB, 400 Mbit/s: paced/real = {paced / real:.3f}")
     assert abs(paced / real - 1) <= 0.10
 
 
