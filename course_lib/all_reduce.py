@@ -155,5 +155,6 @@ def _check(tensor: object) -> None:
         )
     if tensor.dtype == torch.bool:
         raise ValueError("a tensor of torch.bool: a sum of truth values is a count; convert it to integers")
-    if any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True)):
+    repeats = (size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    if tensor.numel() and any(repeats):
         raise ValueError("an expanded tensor shares memory between its elements; call clone() first")
