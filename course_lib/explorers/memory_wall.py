@@ -19,6 +19,7 @@ from matplotlib.patches import Patch, Rectangle
 from course_lib.activations import layer_terms, model_bytes
 from course_lib.arguments import one_of, whole_number
 from course_lib.explorers.fast_canvas import layer_on_top, log_axis
+from course_lib.explorers.units import four_digits
 from course_lib.explorers.widget import Explorer, Readout
 from course_lib.hardware import ACCELERATORS
 from course_lib.memory import RECIPES, largest_model, model_state
@@ -132,19 +133,12 @@ def largest_models(choice: Choice) -> tuple[int, int]:
 
 def size(number: float) -> str:
     """Bytes as people read them: four digits, decimal units."""
-    return _four_digits(number, {"PB": 1e15, "TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1})
+    return four_digits(number, {"PB": 1e15, "TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1})
 
 
 def count(number: float) -> str:
     """Parameters as people read them: 6.738 B, 124.4 M."""
-    return _four_digits(number, {"T": 1e12, "B": 1e9, "M": 1e6, "k": 1e3, "": 1}).rstrip()
-
-
-def _four_digits(number: float, units: dict[str, float]) -> str:
-    rounded = float(f"{number:.4g}")  # first, so that 999.99 MB is 1 GB
-    unit, factor = next(((u, f) for u, f in units.items() if rounded >= f), list(units.items())[-1])
-    digits = f"{rounded / factor:.4g}"
-    return f"{digits} {unit}"
+    return four_digits(number, {"T": 1e12, "B": 1e9, "M": 1e6, "k": 1e3, "": 1}).rstrip()
 
 
 # --- the picture ---
