@@ -24,6 +24,11 @@ _SECONDS_BETWEEN_TRIES = 0.2
 _SECONDS_BEFORE_MESSAGE = 1.0
 
 
+def backend(kind: str) -> str:
+    """torch.distributed's backends for ranks on devices of this kind; tensors on the CPU always have gloo."""
+    return "cpu:gloo,cuda:nccl" if kind == "cuda" else "gloo"
+
+
 @dataclass(frozen=True)
 class Devices:
     """``kind`` is ``cpu`` or ``cuda``; ``threads`` is for each rank; ``environment`` is added to theirs."""

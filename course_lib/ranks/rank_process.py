@@ -27,6 +27,7 @@ import torch.distributed as dist
 
 from course_lib.links import RankLink
 from course_lib.ranks import current, frames, logbook, network, operations, pacing, payload
+from course_lib.ranks.devices import backend
 from course_lib.ranks.run_files import RunFiles
 from course_lib.ranks.seeds import seed
 
@@ -86,7 +87,7 @@ def _set_up(files: RunFiles, rank: int, settings: dict) -> logbook.Logbook:
     # Object collectives pickle; classes and functions typed in a cell need cloudpickle for that.
     dist.distributed_c10d._pickler = cloudpickle.Pickler
     dist.init_process_group(
-        "cpu:gloo,cuda:nccl" if settings["device"] == "cuda" else "gloo",
+        backend(settings["device"]),
         store=dist.FileStore(str(files.store), ranks),
         rank=rank,
         world_size=ranks,

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from course_lib.ranks import payload
+from course_lib.ranks.devices import backend
 from course_lib.ranks.errors import NeedsRanks
 from course_lib.ranks.seeds import seed
 
@@ -96,8 +97,7 @@ def _join(timeout: float) -> None:
         return
     if device().type == "cuda":
         torch.cuda.set_device(device())
-    backend = "cpu:gloo,cuda:nccl" if device().type == "cuda" else "gloo"
-    dist.init_process_group(backend, timeout=datetime.timedelta(seconds=timeout))
+    dist.init_process_group(backend(device().type), timeout=datetime.timedelta(seconds=timeout))
 
 
 def _show(texts: list[str]) -> None:
