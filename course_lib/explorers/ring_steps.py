@@ -120,13 +120,17 @@ class Drawing:
         key(axes, HELD_KEY, ARRIVED_KEY, COMPLETE_KEY)
 
     def show(self, choice: Choice) -> None:
-        row = min((_HEIGHT - _TOP - _BOTTOM) / choice.ranks, _HIGHEST_ROW)
-        layout = Layout(choice.ranks, _TOP, row, _BETWEEN)
-        self._cells.show(layout, _state(choice), arrived(choice))
-        arrows = [each for message in choice.messages for each in _arrows(layout, message)]
-        self._messages.set_verts(arrows)
-        self._links.set_verts(_ring(layout))
+        place = layout(choice)
+        self._cells.show(place, _state(choice), arrived(choice))
+        self._messages.set_verts([each for message in choice.messages for each in _arrows(place, message)])
+        self._links.set_verts(_ring(place))
         self._title.show(_from_left((step_text(choice), 0.1), (meaning(choice), _MEANING_AT)))
+
+
+def layout(choice: Choice) -> Layout:
+    """Where the cells are: all over the page, but where they are few."""
+    row = min((_HEIGHT - _TOP - _BOTTOM) / choice.ranks, _HIGHEST_ROW)
+    return Layout(choice.ranks, _TOP, row, _BETWEEN)
 
 
 def _from_left(*texts: tuple[str, float]) -> list[tuple[str, float, float]]:

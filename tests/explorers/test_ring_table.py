@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 import torch
 import torch.distributed as dist
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import all_reduce, ranks, ring_table
@@ -191,6 +191,7 @@ def test_steps_that_there_are_not_are_refused(arguments, sentence):
 # --- from numbers ---
 
 
+@settings(deadline=None)
 @given(states())
 def test_numbers_tell_any_sums_of_inputs(state):
     """Added up by hand from the ranks' inputs, in a type that is exact for small whole numbers only."""
@@ -261,6 +262,7 @@ rank 3  _123     __23     ___3     ___3
 A digit is a rank whose input of this chunk is in the sum, _ one whose input is not."""
 
 
+@settings(deadline=None)
 @given(states())
 def test_different_states_have_different_texts_and_words(state):
     other = normal(state)
