@@ -206,9 +206,9 @@ def _draw_keys(figure: Picture, labels: Sequence[str]) -> None:
     lines.append(Line2D([], [], label="both at the chosen N", **_HERE))
     points = [Line2D([], [], marker=marker, label=label, **_MARK)
               for label, marker in zip(labels, _MARKERS, strict=False)]  # fmt: skip
-    for handles, height, columns in ((lines, 0.115, 3), (points, 0.0, 2)):
-        figure.legend(handles=handles, loc="lower left", bbox_to_anchor=(0.1, height), ncols=columns,
-                      frameon=False, fontsize=_FONT, borderaxespad=0.2, columnspacing=1.6,
+    for handles, top, columns in ((lines, 0.18, 3), (points, 0.11, 2)):
+        figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(0.1, top), ncols=columns,
+                      frameon=False, fontsize=_FONT, borderaxespad=0, columnspacing=1.6,
                       handletextpad=0.6)  # fmt: skip
 
 

@@ -1,0 +1,105 @@
+"""The explorers of lessons 02 and 03 in JupyterLab, in a narrow window: moved with the keyboard."""
+
+import re
+
+import nbformat
+import pytest
+from nbformat import v4
+
+from course_lib.explorers import ring_steps, star_link
+from tools.clean_notebooks import KERNEL
+from tools.lab_browser import open_notebook
+from tools.slider_to_picture import press
+
+pytestmark = pytest.mark.browser
+
+CELLS = {
+    "ring_steps": "from course_lib.explorers import ring_steps\nring_steps.explorer()",
+    "star_link": """\
+from course_lib.explorers import star_link
+points = [(n, 2 * (n - 1) * 8388608 / 50e6, "s", "root, 8 MiB, 400 Mbit/s links") for n in (2, 4, 8)]
+star_link.explorer(points)""",
+}
+NARROW = 900  # pixels
+
+
+@pytest.fixture(scope="module")
+def my_course(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("notebooks")
+    for name, code in CELLS.items():
+        notebook = v4.new_notebook(cells=[v4.new_code_cell(code)], metadata={"kernelspec": KERNEL})
+        nbformat.write(notebook, folder / f"{name}.ipynb")
+    return folder
+
+
+@pytest.fixture(scope="module", params=CELLS)
+def opened(request, browser, server, keep_pictures):
+    with open_notebook(browser, server, f"{request.param}.ipynb", width=NARROW) as opened:
+        opened.run_all()
+        picture(opened).wait_for()
+        opened.name = request.param
+        yield opened
+        keep_pictures(opened, request.param)
+
+
+def picture(opened):
+    return opened.page.locator(".jp-OutputArea-output img")
+
+
+def slider(opened, description):
+    row = opened.page.locator(".widget-inline-hbox").filter(has_text=re.compile(f"^{description}"))
+    return row.locator(".noUi-handle").first
+
+
+def shown_rows(opened):
+    rows = opened.page.locator(".widget-html table tr").all()
+    return [tuple(row.locator("th, td").all_inner_texts()) for row in rows]
+
+
+def first_choice(opened):
+    return ring_steps.Choice() if opened.name == "ring_steps" else star_link.Choice()
+
+
+def readout(choice):
+    module = ring_steps if isinstance(choice, ring_steps.Choice) else star_link
+    return module.readout(choice)
+
+
+def test_picture_and_numbers_fit_a_narrow_window(opened):
+    assert picture(opened).count() == 1
+    assert picture(opened).evaluate("image => image.naturalWidth") == 740
+    for part in (picture(opened), opened.page.locator(".widget-html table")):
+        box = part.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= NARROW
+    assert shown_rows(opened) == list(map(tuple, readout(first_choice(opened)).rows))
+
+
+def test_keys_move_the_sliders_and_picture_and_numbers_follow(opened, request):
+    if opened.name == "ring_steps":
+        name, keys, choice = "step", 6 * ["ArrowRight"] + 5 * ["ArrowLeft"], ring_steps.Choice(4, 1)
+    else:
+        name, keys, choice = "ranks N", 14 * ["ArrowRight"] + 10 * ["ArrowLeft"], star_link.Choice(8)
+    waits = press(opened.page, slider(opened, name), picture(opened), keys)
+    request.node.user_properties.append(("measured", f"{opened.name}, {waits}"))
+    opened.page.get_by_text(readout(choice).notes[0]).wait_for(timeout=30_000)
+    assert shown_rows(opened) == list(map(tuple, readout(choice).rows))
+    assert picture(opened).count() == 1
+
+
+def test_the_last_step_of_the_most_ranks_can_be_reached_and_the_most_ranks_of_a_star(opened):
+    press(opened.page, slider(opened, "ranks N"), picture(opened), ["End"])
+    if opened.name == "star_link":
+        opened.page.get_by_text("1,024 ranks").wait_for(timeout=30_000)
+        return
+    # Not by End: that key goes where the slider ended when the page was drawn.
+    press(opened.page, slider(opened, "step"), picture(opened), 13 * ["ArrowRight"])
+    opened.page.get_by_text("Step 14 of 14").wait_for(timeout=30_000)
+    table = opened.page.locator(".widget-html table").bounding_box()
+    assert table["x"] + table["width"] <= NARROW
+    press(opened.page, slider(opened, "ranks N"), picture(opened), ["Home"])
+    opened.page.get_by_text("Step 2 of 2").wait_for(timeout=30_000)
+
+
+def test_nothing_pops_up_and_the_console_stays_clean(opened):
+    assert opened.dialogs() == []
+    assert opened.errors == []
