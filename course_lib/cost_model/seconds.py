@@ -34,7 +34,8 @@ def all_reduce_seconds(
 
     ``latency``: seconds a message.  ``bandwidth``: bytes/s that each rank's link carries in one direction,
     or one such number for each rank.  A message then goes at the pace of the slower end, and ranks that
-    exchange at the same time wait for the slowest of them: one slow link slows a whole ring down.
+    exchange at the same time wait for the slowest of them: one slow link slows a whole ring down.  The star's
+    root receives from one after another, and sends back to all at once.
 
     Raises ValueError for an unknown algorithm, and for numbers that can't be.
     """
@@ -44,10 +45,8 @@ def all_reduce_seconds(
     if not is_list(bandwidth):
         return messages * delay + tensors * size / number("bandwidth", bandwidth)
     rates = _rates(bandwidth, whole_number("ranks", ranks))
-    return float(sum(
-        stage.messages * (delay + stage.share * size / min(rates[rank] for rank in stage.ranks))
-        for stage in _stages(algorithm, len(rates))
-    ))  # fmt: skip
+    stages = list(_stages(algorithm, len(rates)))
+    return messages * delay + size * sum(stage.seconds_per_byte(rates) for stage in stages)
 
 
 def limit_seconds(bytes: int, ranks: int, bandwidth: float) -> float:
@@ -76,11 +75,22 @@ def crossover(one: str, other: str, ranks: int, latency: float, bandwidth: float
 
 
 class _Stage(NamedTuple):
-    """Messages one after another, each with a share of the tensor, over the links of some ranks."""
+    """Messages one after another, each with a share of the tensor, over the links of some ranks.
+
+    ``at_once``: they go from the first of these ranks to all others at the same time.
+    """
 
     messages: int
     share: Fraction | int
     ranks: Sequence[int]
+    at_once: bool = False
+
+    def seconds_per_byte(self, rates: Sequence[float]) -> float:
+        """For each byte of the tensor, where rank r's link carries ``rates[r]`` bytes/s."""
+        if self.at_once:
+            root, *others = (rates[rank] for rank in self.ranks)
+            return max(self.messages / root, 1 / min(others))
+        return float(self.messages * self.share) / min(rates[rank] for rank in self.ranks)
 
 
 @lru_cache(maxsize=1024)
@@ -95,7 +105,8 @@ def _stages(algorithm: str, ranks: int) -> Iterator[_Stage]:
     if ranks == 1:
         return
     if algorithm == "star":
-        yield from (_Stage(2, 1, (0, other)) for other in everybody[1:])
+        yield from (_Stage(1, 1, (0, other)) for other in everybody[1:])
+        yield _Stage(ranks - 1, 1, everybody, at_once=True)
     elif algorithm == "tree":
         for distance in powers_of_two(below=ranks):
             senders = everybody[distance :: 2 * distance]
