@@ -61,6 +61,7 @@ FORMULAS_WHERE_P_IS_NO_POWER_OF_TWO = {
 }
 
 
+@settings(deadline=None)
 @given(algorithms, sizes, worlds | st.integers(1, 12).map(lambda power: 2**power), latencies, bandwidths)
 def test_seconds_are_the_published_formulas(algorithm, size, world, latency, bandwidth):
     formulas = FORMULAS if is_power_of_two(world) else FORMULAS_WHERE_P_IS_NO_POWER_OF_TWO
@@ -89,6 +90,7 @@ def test_the_limit_stays_below_two_tensors(world, seconds):
     assert cost_model.limit_seconds(10**8, 1, 1e8) == 0
 
 
+@settings(deadline=None)
 @given(algorithms, sizes, worlds, latencies, bandwidths)
 def test_nothing_beats_the_limit(algorithm, size, world, latency, bandwidth):
     seconds = all_reduce_seconds(algorithm, size, world, latency, bandwidth)
@@ -143,6 +145,7 @@ def test_a_folded_rank_slows_the_messages_of_the_fold():
 # --- who wins ---
 
 
+@settings(deadline=None)
 @given(st.integers(2, 12), sizes, latencies, bandwidths)
 def test_halving_doubling_is_never_slower_than_the_ring_where_p_is_a_power_of_two(power, size, latency, rate):
     both = [all_reduce_seconds(name, size, 2**power, latency, rate) for name in ("halving-doubling", "ring")]
@@ -157,6 +160,7 @@ def test_where_p_is_no_power_of_two_the_ring_wins_from_some_size_on(world, tenso
     assert size == (pytest.approx(tensors * 1e-5 * 1e9) if tensors else None)
 
 
+@settings(deadline=None)
 @given(algorithms, algorithms, worlds, latencies, bandwidths)
 def test_at_the_crossover_both_take_equally_long_and_the_order_changes(one, other, world, latency, bandwidth):
     size = crossover(one, other, world, latency, bandwidth)
@@ -200,6 +204,7 @@ def test_no_all_reduce_can_send_less_than_the_ring(elements, world):
     assert sum(traffic("ring", elements, world, 1).sent) == 2 * (world - 1) * elements
 
 
+@settings(deadline=None)
 @given(st.integers(1, 1000), st.integers(2, 64))
 def test_the_rings_links_carry_the_same_and_the_stars_root_carries_all(chunk, world):
     size = chunk * world
@@ -217,6 +222,7 @@ def test_the_busiest_link_may_be_so_in_either_direction():
     assert (moved.busiest_direction, moved.busiest_link) == (18, 19)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**5), st.integers(1, 40))
 def test_the_ring_is_its_two_halves(elements, world):
     first, second, both = (
@@ -362,6 +368,7 @@ def test_there_is_a_factor_for_each_collective():
     assert bus_bandwidth("all-reduce", 10**9, 0.5, 1) == 0  # a rank alone sends nothing
 
 
+@settings(deadline=None)
 @given(sizes, worlds, bandwidths)
 def test_a_ring_without_latency_shows_the_links_own_bandwidth(size, world, bandwidth):
     seconds = all_reduce_seconds("ring", size, world, 0, bandwidth)
@@ -384,6 +391,7 @@ def series(draw):
     return algorithm, world, latency, bandwidth, [int(middle / 5), int(middle), int(5 * middle), *points]
 
 
+@settings(deadline=None)
 @given(series())
 def test_without_noise_both_are_recovered(drawn):
     algorithm, world, latency, bandwidth, points = drawn
@@ -395,7 +403,7 @@ def test_without_noise_both_are_recovered(drawn):
     assert fitted.notes == ()
 
 
-@settings(derandomize=True, max_examples=200)  # chance must not decide whether a test passes
+@settings(derandomize=True, max_examples=200, deadline=None)  # chance must not decide whether a test passes
 @given(series(), st.floats(0.001, 0.1), st.integers(0, 2**32))
 def test_with_noise_both_are_recovered_within_what_is_stated(drawn, noise, seed):
     algorithm, world, latency, bandwidth, points = drawn

@@ -61,6 +61,7 @@ def moving(axes):
 # --- the numbers ---
 
 
+@settings(deadline=None)
 @given(choices)
 def test_the_readout_is_the_cost_models(choice):
     head, *body = readout(choice).rows
@@ -159,6 +160,7 @@ def test_marks_stand_at_the_choices_times_at_the_same_height_in_both(choice):
 def test_what_lies_beyond_the_axis_becomes_an_arrow_at_its_edge(choice, markers):
     for axes in panels(choice):
         assert "".join(mark.get_marker() for mark in moving(axes)[3]) == markers
+        assert not any(mark.get_clip_on() for mark in moving(axes)[3])  # at the edge they are seen whole
 
 
 def test_the_gray_lies_below_the_limit():
