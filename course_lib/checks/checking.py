@@ -7,6 +7,7 @@ from collections.abc import Callable
 from course_lib.checks import judging, playing
 from course_lib.checks.part import Part
 from course_lib.checks.report import report
+from course_lib.checks.showing import show
 
 
 def check(part: Part, function: Callable) -> float:
@@ -21,4 +22,5 @@ def check(part: Part, function: Callable) -> float:
             return 0.0
         judgements.append(judging.judge(part, attempt))
     print(report(part, judgements))
+    show(part, judgements)
     return judging.share(part, judgements)

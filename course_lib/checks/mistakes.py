@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from course_lib.checks.messages import CHANGED, READ, SHARED
 from course_lib.checks.part import Attempt, Compared, Recognizer
 from course_lib.checks.playing import is_endless, is_flood, is_hang
 from course_lib.checks.values import Tensor
@@ -57,9 +58,33 @@ def send_not_waited_for(found: Compared) -> str | None:
     return None
 
 
+def touched_under_way(found: Compared) -> str | None:
+    """For ``accept``, too: the result may be right by luck."""
+    faults = {message.fault for played in found.played for message in played.messages}
+    return next((sentence for fault, sentence in _TOUCHED.items() if fault in faults), None)
+
+
+_TOUCHED = {
+    READ: "What is received is read before it has arrived: until `wait()` its memory is not yours.",
+    CHANGED: "A tensor is changed while it is being sent: until `wait()` its memory is not yours.",
+    SHARED: "One piece of memory is received into while another message still uses it.",
+}
+
+
+def collective_called(found: Compared) -> str | None:
+    """For ``accept``: the result may well be right."""
+    called = sorted({name for played in found.played for name in played.collectives})
+    if called:
+        return (
+            f"`dist.{called[0]}` does the work here: this part is to be done with messages between ranks, "
+            "by `isend`, `irecv` or their relatives."
+        )
+    return None
+
+
 def form_changed(wrong: Compared) -> str | None:
     for rank in wrong.wrong_ranks:
-        for got, expected in _pairs(wrong.played[rank].value, wrong.case.expected[rank]):
+        for got, expected in _pairs(wrong.got(rank), wrong.expected(rank)):
             if not isinstance(got, Tensor):
                 return "A tensor is expected."
             if (got.dtype, got.shape) != (expected.dtype, expected.shape):
@@ -69,7 +94,7 @@ def form_changed(wrong: Compared) -> str | None:
 
 def numbers_reordered(wrong: Compared) -> str | None:
     for rank in wrong.wrong_ranks:
-        for got, expected in _pairs(wrong.played[rank].value, wrong.case.expected[rank]):
+        for got, expected in _pairs(wrong.got(rank), wrong.expected(rank)):
             in_rows = expected.layout == "contiguous"  # then the memory is not what reordered them
             if not in_rows and got != expected and sorted(got.numbers) == sorted(expected.numbers):
                 return (
@@ -120,7 +145,7 @@ def other_unit_than_bytes(wrong: Compared) -> str | None:
 
 def not_a_number(wrong: Compared) -> str | None:
     for rank in wrong.wrong_ranks:
-        for got, expected in _pairs(wrong.played[rank].value, wrong.case.expected[rank]):
+        for got, expected in _pairs(wrong.got(rank), wrong.expected(rank)):
             if type(expected) in (int, float) and (what := _instead_of_a_number(got)):
                 return f"A number is expected, and this is {what}."
     return None
@@ -140,7 +165,7 @@ def _instead_of_a_number(got: object) -> str | None:
 
 def no_whole_number(wrong: Compared) -> str | None:
     for rank in wrong.wrong_ranks:
-        pairs = _pairs(wrong.played[rank].value, wrong.case.expected[rank])
+        pairs = _pairs(wrong.got(rank), wrong.expected(rank))
         if any(type(got) is float and type(expected) is int for got, expected in pairs):
             return (
                 "Bytes are whole numbers, and this is a float (`/` gives one), which loses the last digits "

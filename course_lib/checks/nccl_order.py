@@ -58,7 +58,7 @@ def _entries(rank: int, posted: Sequence[Message]) -> list[_Entry]:
             rank,
             index,
             # A batch uses the communicator of all ranks, single messages one for each pair of ranks.
-            ("batch",) if message.batch is not None else ("pair", *sorted((rank, message.peer))),
+            ("batch",) if message.batch is not None else ("pair", frozenset((rank, message.peer))),
             frozenset(
                 earlier for earlier in range(index)
                 if posted[earlier].waited is not None and posted[earlier].waited <= index

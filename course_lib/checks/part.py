@@ -20,10 +20,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from course_lib.checks.values import agree
+from course_lib.ranks.watching import Limits
 
 if TYPE_CHECKING:
     from course_lib.checks.messages import Message
+    from course_lib.ring_table import State
 
 WORLD_SIZES = (1, 2, 3, 4, 5, 8)
 ONE_PROCESS = (1,)
@@ -36,6 +41,11 @@ class Case:
     All is plain data as in ``values``.  ``late_rank`` calls the function a moment after the others, so that
     a rank that does not wait for its message has not got it by luck.  What is expected in a ``secret`` case
     is never printed, so that a table of what was printed earns less than a function that computes.
+
+    A function that works *in place* is judged by what its arguments are afterwards, ``expected_arguments[r]``
+    on rank r, and may return what it likes; make such a case with ``in_place``.  The elements of tensors may
+    be off by ``tolerance``, an absolute number, for sums that round; with ``same_on_all_ranks`` what a rank
+    has must then be equal to what rank 0 has, bit by bit.
     """
 
     title: str
@@ -43,6 +53,16 @@ class Case:
     expected: tuple[Any, ...]
     late_rank: int | None = None
     secret: bool = False
+    expected_arguments: tuple[tuple, ...] | None = None
+    tolerance: float = 0.0
+    same_on_all_ranks: bool = False
+
+    @classmethod
+    def in_place(
+        cls, title: str, arguments: tuple[tuple, ...], afterwards: tuple[tuple, ...], **more: Any
+    ) -> Case:
+        """A call that is to leave ``afterwards[r]`` in the arguments of rank r."""
+        return cls(title, arguments, (None,) * len(arguments), expected_arguments=afterwards, **more)
 
     @classmethod
     def alone(cls, title: str, arguments: tuple, expected: Any, secret: bool = False) -> Case:
@@ -55,13 +75,15 @@ class Played:
     """What came back from one rank in one case, as plain data.
 
     ``arguments`` are the arguments after the call.  ``shares_memory`` names what the returned tensors share
-    their memory with: "an argument" or "each other", "" if with nothing.
+    their memory with: "an argument" or "each other", "" if with nothing.  ``collectives`` are the names of
+    torch.distributed's operations that were called beside messages, such as "all_reduce".
     """
 
     value: Any
     arguments: tuple
     shares_memory: str
     messages: tuple[Message, ...]
+    collectives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,6 +96,7 @@ class Attempt:
     error: Exception | None = None
     printed: str = ""
     skipped: bool = False
+    limits: Limits | None = None  # under which it ran
 
 
 @dataclass(frozen=True)
@@ -84,9 +107,30 @@ class Compared:
     case: Case
     played: Sequence[Played]
 
-    @property
+    @cached_property
     def wrong_ranks(self) -> list[int]:
-        return [rank for rank in range(self.ranks) if not is_right(self.case, rank, self.played[rank])]
+        """Ranks that have not what is expected; if all have, those that differ from rank 0 and should not."""
+        wrong = [rank for rank in range(self.ranks) if not is_right(self.case, rank, self.played[rank])]
+        return wrong or self.ranks_apart
+
+    @cached_property
+    def ranks_apart(self) -> list[int]:
+        """Ranks that have not the same bits as rank 0, in a case where all should have the same."""
+        if not self.case.same_on_all_ranks:
+            return []
+        return [rank for rank in range(self.ranks) if self.got(rank) != self.got(0)]
+
+    def got(self, rank: int) -> Any:
+        """What is looked at: the result, or the arguments after a call in place (the only one by itself)."""
+        if self.case.expected_arguments is None:
+            return self.played[rank].value
+        return _only(self.played[rank].arguments)
+
+    def expected(self, rank: int) -> Any:
+        """What ``got`` should be."""
+        if self.case.expected_arguments is None:
+            return self.case.expected[rank]
+        return _only(self.case.expected_arguments[rank])
 
 
 Recognizer = Callable[[Compared], str | None]
@@ -100,7 +144,9 @@ class Part:
     ``recognizers`` say in one sentence what a wrong result looks like; the first that knows it is heard, and
     of the formulas before it (``mistakes.AsIf``) all that fit.
     ``recognize_error`` does the same for a run that failed or hung.  ``accept`` may find fault with a right
-    result, for example with the way its messages were posted.
+    result, for example with the way its messages were posted.  ``limits`` are the time limits of a run, where
+    a part needs others than all parts have.  ``draw_left`` makes a picture's state (``ring_table``) of one
+    case; it is None for cases that have no picture.
     """
 
     example: str
@@ -109,6 +155,8 @@ class Part:
     recognize_error: Callable[[Attempt], str | None] = lambda attempt: None
     accept: Recognizer = lambda compared: None
     world_sizes: Sequence[int] = WORLD_SIZES
+    limits: Limits | None = None
+    draw_left: Callable[[Compared], State | None] | None = None
 
     @property
     def one_process(self) -> bool:
@@ -123,17 +171,15 @@ class Part:
 
 
 def is_right(case: Case, rank: int, played: Played) -> bool:
-    """Whether a rank returned what was expected, in memory of its own, and left its arguments alone."""
+    """Whether a rank has what is expected: in its arguments, or returned.
+
+    What is returned must be in memory of its own, and the arguments be left alone.
+    """
+    if case.expected_arguments is not None:
+        return agree(played.arguments, case.expected_arguments[rank], case.tolerance)
     unchanged = played.arguments == case.arguments[rank]
-    return _same(played.value, case.expected[rank]) and unchanged and not played.shares_memory
+    return agree(played.value, case.expected[rank], case.tolerance) and unchanged and not played.shares_memory
 
 
-def _same(value: Any, expected: Any) -> bool:
-    """Equal, and of the same type: True is not 1, and 2.0 is not 2; but 2 will do for 2.0."""
-    if (type(value), type(expected)) == (int, float):
-        return value == expected
-    if type(value) is not type(expected):
-        return False
-    if isinstance(expected, tuple):
-        return len(value) == len(expected) and all(map(_same, value, expected))
-    return value == expected
+def _only(items: tuple) -> Any:
+    return items[0] if len(items) == 1 else items

@@ -6,11 +6,13 @@ import contextlib
 import io
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 from course_lib import ranks
 from course_lib.checks import values
+from course_lib.checks.addresses import overlap, span
 from course_lib.checks.part import Attempt, Case, Part, Played
 from course_lib.ranks import launch
 
@@ -24,14 +26,21 @@ _LATE_SECONDS = 0.1
 
 def attempts(part: Part, function: Callable) -> Iterable[Attempt]:
     """Play one run after another; after a few hangs the rest is skipped, so that this ends soon."""
-    hangs = 0
+    hangs, limits = 0, limits_of(part)
     for size, cases in part.runs():
-        attempt = Attempt(size, cases, skipped=True) if hangs >= MOST_HANGS else play(function, cases)
+        skipped = Attempt(size, cases, skipped=True, limits=limits)
+        attempt = skipped if hangs >= MOST_HANGS else play(function, cases, limits)
         hangs += MOST_HANGS if is_endless(attempt) or is_flood(attempt) else is_hang(attempt)
         yield attempt
 
 
-def play(function: Callable, cases: Sequence[Case]) -> Attempt:
+def limits_of(part: Part) -> launch.Limits:
+    """A part's own time limits, or those of all parts."""
+    every = launch.Limits(SECONDS_WITHOUT_PROGRESS, SECONDS_FOR_ONE_WORLD_SIZE, MOST_PRINTED)
+    return part.limits or every
+
+
+def play(function: Callable, cases: Sequence[Case], limits: launch.Limits) -> Attempt:
     """Run a learner's function on all cases of one run."""
     size = len(cases[0].arguments)
     printed = io.StringIO()  # what the learner's function prints is shown only when it is wrong
@@ -43,11 +52,12 @@ def play(function: Callable, cases: Sequence[Case]) -> Attempt:
                 (function, cases),
                 {},
                 device="cpu",  # the same everywhere, and a class need not queue for GPUs
-                limits=launch.Limits(SECONDS_WITHOUT_PROGRESS, SECONDS_FOR_ONE_WORLD_SIZE, MOST_PRINTED),
+                limits=limits,
             )
+        attempt = Attempt(size, cases, list(zip(*results, strict=True)), limits=limits)
     except (ranks.RanksError, ValueError) as error:
-        return Attempt(size, cases, error=error, printed=printed.getvalue())
-    return Attempt(size, cases, list(zip(*results, strict=True)), printed=printed.getvalue())
+        attempt = Attempt(size, cases, error=error, limits=limits)
+    return replace(attempt, printed=printed.getvalue())
 
 
 def play_in_rank(function: Callable, cases: Sequence[Case]) -> list[Played]:
@@ -83,29 +93,18 @@ def _call(function: Callable, arguments: tuple, late: bool, recorder) -> Played:
     built = values.build(arguments, ranks.device())
     if late:
         time.sleep(_LATE_SECONDS)
-    value, messages = recorder.messages_of(lambda: function(*built))
+    value, messages, collectives = recorder.record(lambda: function(*built))
     # At once, so that a message which arrives late is not in it.
     described = values.describe(value)
-    return Played(described, values.describe(built), _shared(value, built), messages)
+    return Played(described, values.describe(built), _shared(value, built), messages, collectives)
 
 
 def _shared(value: Any, arguments: tuple) -> str:
-    returned = [_memory(tensor) for tensor in values.tensors(value)]
-    given = [_memory(tensor) for tensor in values.tensors(arguments)]
-    if any(_overlap(one, other) for one in returned for other in given):
+    returned = [span(tensor) for tensor in values.tensors(value)]
+    given = [span(tensor) for tensor in values.tensors(arguments)]
+    if any(overlap(one, other) for one in returned for other in given):
         return "an argument"
-    return "each other" if any(_overlap(*pair) for pair in combinations(returned, 2)) else ""
-
-
-def _memory(tensor) -> range:
-    """The addresses between a tensor's first and last element."""
-    steps = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    length = (steps + 1) * tensor.element_size() if tensor.numel() else 0
-    return range(tensor.data_ptr(), tensor.data_ptr() + length)
-
-
-def _overlap(one: range, other: range) -> bool:
-    return max(one.start, other.start) < min(one.stop, other.stop)
+    return "each other" if any(overlap(*pair) for pair in combinations(returned, 2)) else ""
 
 
 def is_hang(attempt: Attempt) -> bool:

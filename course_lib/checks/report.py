@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from course_lib.checks.judging import Judgement
 from course_lib.checks.mistakes import AsIf
 from course_lib.checks.part import Part, Recognizer
-from course_lib.checks.playing import SECONDS_WITHOUT_PROGRESS
+from course_lib.checks.playing import limits_of
 
 _SHOWN_IN_FULL = 2  # wrong runs
 
 
 def report(part: Part, judgements: Sequence[Judgement]) -> str:
     """What was found, run by run, and the mistake that explains most."""
-    lines = [f"{part.example} (a run without progress is ended after {SECONDS_WITHOUT_PROGRESS} s)"]
+    lines = [f"{part.example} (a run without progress is ended after {limits_of(part).without_progress:g} s)"]
     counted = "cases" if part.one_process else "world sizes"
     wrong = [judgement for judgement in judgements if not judgement.right]
     for judgement in judgements:

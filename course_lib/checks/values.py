@@ -7,16 +7,19 @@ process.  Cases are described in the same way, so drawing and comparing them nee
 
 from __future__ import annotations
 
+import hashlib
 import math
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+_LARGE = 2**14  # numbers of a tensor; of a larger one the first PERIOD are kept, and a digest of the others
+PERIOD = 1009
+_MOST_NUMBERS = 2**26  # of a tensor that a learner's function returns
 _SHOWN = 4  # numbers of a tensor in a message
 _ITEMS_SHOWN = 8  # of a tuple
 _DIGITS_SHOWN = 40
-_MOST_NUMBERS = 2**20  # of a tensor that a learner's function returns
 _MOST_ITEMS = 1000  # of a list
 _MOST_BITS = 1000  # of an integer: so it can be written out, and compared with floats
 _MOST_CHARACTERS = 10_000
@@ -29,26 +32,46 @@ class Tensor:
 
     Layouts: ``contiguous``; ``transposed`` (columns first); ``strided`` (every second element of a larger
     tensor).  Two descriptions are equal whatever their layout.
+
+    In what is expected a number may be None: any will do there.  A tensor of more than 16,384 elements has
+    only PERIOD numbers, which are repeated until it is full; if what came from a rank does not repeat, then
+    ``digest`` is one of all its elements.  Raises ValueError for a large tensor with more numbers.
     """
 
     dtype: str
     shape: tuple[int, ...]
-    numbers: tuple[float, ...]
+    numbers: tuple[float | None, ...]
     layout: str = "contiguous"
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        if is_large(self.shape) and len(self.numbers) != PERIOD:
+            raise ValueError(f"a tensor of shape {self.shape}: expected {PERIOD} numbers, which are repeated")
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Tensor) or (self.dtype, self.shape) != (other.dtype, other.shape):
+        if not isinstance(other, Tensor) or self._form != other._form:
             return False
         # repr tells -0.0 from 0.0 and finds nan equal to nan
         return list(map(repr, self.numbers)) == list(map(repr, other.numbers))
 
     def __hash__(self) -> int:
-        return hash((self.dtype, self.shape))
+        return hash(self._form)
+
+    @property
+    def _form(self) -> tuple:
+        return self.dtype, self.shape, self.digest
 
     def __str__(self) -> str:
-        shown = [f"{number:g}" for number in self.numbers[:_SHOWN]]
-        more = ["…"] if len(self.numbers) > _SHOWN else []
-        return f"{self.dtype} {'×'.join(map(str, self.shape)) or 'scalar'} [{', '.join(shown + more)}]"
+        return self.text()
+
+    def text(self, first: int = 0, digits: str = "g") -> str:
+        """Its numbers from ``first`` on, a few."""
+        shown = ["any" if number is None else f"{number:{digits}}"
+                 for number in self.numbers[first : first + _SHOWN]]  # fmt: skip
+        before = [f"… from element {first} on: {shown.pop(0)}"] if first else []
+        after = ["…"] if first + _SHOWN < math.prod(self.shape) else []
+        form = f"{self.dtype} {'×'.join(map(str, self.shape)) or 'scalar'}"
+        return f"{form} [{', '.join(before + shown + after)}]"
 
 
 @dataclass(frozen=True)
@@ -77,10 +100,44 @@ class Unknown:
 
 
 def counting_up(dtype: str, shape: tuple[int, ...], first: int, layout: str = "contiguous") -> Tensor:
-    """A tensor that holds first, first + 1, ... in row-major order."""
+    """A tensor that holds first, first + 1, ... in row-major order; a large one begins again and again."""
     number = float if "float" in dtype else int
-    numbers = range(first, first + math.prod(shape))
-    return Tensor(dtype, shape, tuple(map(number, numbers)), layout)
+    count = PERIOD if is_large(shape) else math.prod(shape)
+    return Tensor(dtype, shape, tuple(map(number, range(first, first + count))), layout)
+
+
+def is_large(shape: tuple[int, ...]) -> bool:
+    """Whether a tensor of this shape is described by a part of its numbers."""
+    return math.prod(shape) > _LARGE
+
+
+def agree(got: Any, expected: Any, tolerance: float = 0.0) -> bool:
+    """Equal, and of the same type: True is not 1, and 2.0 is not 2; but 2 will do for 2.0.
+
+    The elements of tensors may be off by ``tolerance``, an absolute number.
+    """
+    if isinstance(expected, Tensor):
+        return _tensors_agree(got, expected, tolerance)
+    if (type(got), type(expected)) == (int, float):
+        return got == expected
+    if type(got) is not type(expected):
+        return False
+    if isinstance(expected, tuple):
+        return len(got) == len(expected) and all(agree(*pair, tolerance) for pair in zip(got, expected))  # noqa: B905
+    return got == expected
+
+
+def _tensors_agree(got: Any, expected: Tensor, tolerance: float) -> bool:
+    if not isinstance(got, Tensor) or got._form != expected._form:
+        return False
+    return all(numbers_agree(*pair, tolerance) for pair in zip(got.numbers, expected.numbers, strict=True))
+
+
+def numbers_agree(got: float, expected: float | None, tolerance: float = 0.0) -> bool:
+    """Whether one element of a tensor is as expected."""
+    if expected is None or repr(got) == repr(expected):
+        return True
+    return bool(tolerance) and abs(got - expected) <= tolerance
 
 
 def describe(value: Any, depth: int = 3) -> Any:
@@ -92,9 +149,8 @@ def describe(value: Any, depth: int = 3) -> Any:
         return value if _is_short(value) else Unknown(f"very long {type(value).__name__}")
     if type(value) in (tuple, list) and depth and len(value) <= _MOST_ITEMS:
         return tuple(describe(item, depth - 1) for item in value)
-    if isinstance(value, torch.Tensor) and value.numel() <= _MOST_NUMBERS:
-        numbers = tuple(value.detach().to("cpu", copy=True).reshape(-1).tolist())
-        return Tensor(str(value.dtype).removeprefix("torch."), tuple(value.shape), numbers)
+    if isinstance(value, torch.Tensor) and value.layout == torch.strided and value.numel() <= _MOST_NUMBERS:
+        return _describe_tensor(value)
     if isinstance(value, torch.nn.Module):
         return _describe_module(value)
     return Unknown(type(value).__name__[:60])
@@ -112,6 +168,24 @@ def _plain(value: Any) -> Any:
 def _is_short(value: Any) -> bool:
     """Whether it is worth the way to the check."""
     return value.bit_length() <= _MOST_BITS if type(value) is int else len(str(value)) <= _MOST_CHARACTERS
+
+
+def _describe_tensor(tensor: Any) -> Tensor:
+    dtype, shape = str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape)
+    row = tensor.detach().to("cpu", copy=True).reshape(-1)
+    if not is_large(shape):
+        return Tensor(dtype, shape, tuple(row.tolist()))
+    return Tensor(dtype, shape, tuple(row[:PERIOD].tolist()), digest=_digest(row))
+
+
+def _digest(row: Any) -> str:
+    """Of a large tensor whose numbers do not repeat after PERIOD of them; else ""."""
+    import torch
+
+    data, period = row.view(torch.uint8), PERIOD * row.element_size()
+    if torch.equal(data[period:], data[:-period]):
+        return ""
+    return hashlib.sha256(data.numpy()).hexdigest()
 
 
 def _describe_module(module: Any) -> Module:
@@ -168,6 +242,8 @@ def _build_tensor(value: Tensor, device: Any) -> Any:
     import torch
 
     tensor = torch.tensor(value.numbers, dtype=getattr(torch, value.dtype), device=device)
+    if is_large(value.shape):
+        tensor = tensor.repeat(-(-math.prod(value.shape) // PERIOD))[: math.prod(value.shape)]
     tensor = tensor.reshape(value.shape)
     if value.layout == "transposed":
         return tensor.T.contiguous().T
@@ -198,3 +274,14 @@ def text(value: Any) -> str:
     if type(value) in (int, float) and abs(value) >= _GROUPED_FROM:
         return f"{value:_}"
     return repr(value)[:80] if isinstance(value, str) else str(value)
+
+
+def texts(expected: Any, got: Any, tolerance: float = 0.0) -> tuple[str, str]:
+    """Both as a learner reads them: tensors from where they differ, in as many digits as that takes."""
+    if not isinstance(expected, Tensor) or not isinstance(got, Tensor) or expected._form != got._form:
+        return text(expected), text(got)
+    pairs = enumerate(zip(got.numbers, expected.numbers, strict=True))
+    first = next((number for number, pair in pairs if not numbers_agree(*pair, tolerance)), 0)
+    first = first if first >= _SHOWN else 0
+    shown = expected.text(first), got.text(first)
+    return shown if shown[0] != shown[1] else (expected.text(first, ""), got.text(first, ""))

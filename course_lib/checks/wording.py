@@ -10,8 +10,6 @@ from course_lib.checks import values
 from course_lib.checks.part import Attempt, Case, Compared, Played
 from course_lib.checks.playing import (
     CASE_BEGINS,
-    SECONDS_FOR_ONE_WORLD_SIZE,
-    SECONDS_WITHOUT_PROGRESS,
     is_endless,
     is_hang,
 )
@@ -43,16 +41,20 @@ def _differences(wrong: Compared) -> list[str]:
 
 
 def expected_and_got(wrong: Compared, rank: int) -> tuple[str, str]:
-    played = wrong.played[rank]
-    case = wrong.case
-    expected = "(not shown in this case)" if case.secret else values.text(case.expected[rank])
+    apart = rank in wrong.ranks_apart  # then it is rank 0 that it differs from
+    reference, tolerance = (wrong.got(0), 0.0) if apart else (wrong.expected(rank), wrong.case.tolerance)
+    expected, got = values.texts(reference, wrong.got(rank), tolerance)
+    if wrong.case.secret:
+        expected = "(not shown in this case)"
     return (
-        f"expected {expected}",
-        f"got      {values.text(played.value)}{_besides(case, rank, played)}",
+        f"expected {expected}{', as on rank 0' if apart else ''}",
+        f"got      {got}{_besides(wrong.case, rank, wrong.played[rank])}",
     )
 
 
 def _besides(case: Case, rank: int, played: Played) -> str:
+    if case.expected_arguments is not None:
+        return ""
     if played.arguments != case.arguments[rank]:
         return ", and an argument was altered"
     return f", sharing memory with {played.shares_memory}" if played.shares_memory else ""
@@ -74,8 +76,9 @@ def how_it_ended(attempt: Attempt) -> list[str]:
     if not (states := getattr(attempt.error, "states", [])):
         return _lines(str(attempt.error))
     if is_hang(attempt):
-        seconds = SECONDS_FOR_ONE_WORLD_SIZE if is_endless(attempt) else SECONDS_WITHOUT_PROGRESS
-        return [f"did not return within {seconds} s; it was in", f"  {states[0].line}"]
+        limits = attempt.limits
+        seconds = limits.total if is_endless(attempt) else limits.without_progress
+        return [f"did not return within {seconds:g} s; it was in", f"  {states[0].line}"]
     return _lines(re.sub("^Rank 0 ", "", str(attempt.error)))
 
 

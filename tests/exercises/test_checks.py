@@ -63,7 +63,8 @@ class Liar(int):
 
 @pytest.mark.parametrize(
     "value",
-    [Liar(1), {1: 2}, object(), [[[[[1]]]]], torch.empty(2**20 + 1), 1 << 1000, "a" * 10**5, [1] * 10**4],
+    [Liar(1), {1: 2}, object(), [[[[[1]]]]], torch.ones(1).expand(2**40), torch.ones(3).to_sparse(),
+     1 << 1000, "a" * 10**5, [1] * 10**4],
     ids=lambda value: type(value).__name__,
 )
 def test_what_is_not_plain_becomes_its_types_name(value):
@@ -491,3 +492,208 @@ def test_the_notebooks_process_needs_no_torch():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.splitlines()[-1] == "False"
     assert run.stderr == ""
+
+
+# --- In place, in messages ---
+
+
+def numbers(*these, dtype="float32"):
+    return Tensor(dtype, (len(these),), these)
+
+
+def in_place(function, afterwards=None, **more):
+    """Check a function that is to leave the sum of two ranks' tensors in its argument."""
+    given = ((numbers(1.0, 2.0),), (numbers(10.0, 20.0),))
+    case = Case.in_place("", given, ((afterwards or numbers(11.0, 22.0),),) * 2, **more.pop("case", {}))
+    return check(Part("f(t)", lambda size: [case], world_sizes=(2,), **more), function)
+
+
+def exchanged(tensor, late=False):
+    other = torch.empty_like(tensor)
+    peer = 1 - torch.distributed.get_rank()
+    handle = torch.distributed.irecv(other, peer)
+    torch.distributed.isend(tensor.clone(), peer).wait()
+    handle.wait()
+    return other
+
+
+def test_a_function_in_place_is_judged_by_its_argument(capsys):
+    def adds(tensor):
+        tensor += exchanged(tensor)
+        return tensor
+
+    assert in_place(adds) == 1.0
+    assert in_place(lambda tensor: tensor + exchanged(tensor)) == 0.0
+    assert "rank 0: expected float32 2 [11, 22]\n" in capsys.readouterr().out
+
+
+def test_a_number_that_does_not_matter_may_be_any():
+    def adds_first(tensor):
+        tensor[0] += exchanged(tensor)[0]
+
+    assert in_place(adds_first, numbers(11.0, None)) == 1.0
+    assert in_place(adds_first, numbers(None, 22.0)) == 0.0
+
+
+def test_sums_that_round_may_differ_a_little_but_not_between_ranks(capsys):
+    def adds(tensor, more=0.0):
+        tensor += exchanged(tensor) + more * torch.distributed.get_rank()
+
+    rough, alike = {"tolerance": 1e-3}, {"tolerance": 1e-3, "same_on_all_ranks": True}
+    assert in_place(lambda tensor: adds(tensor, 1e-5), case=rough) == 1.0
+    assert in_place(lambda tensor: adds(tensor, 1e-2), case=rough) == 0.0
+    assert in_place(adds, case=alike) == 1.0
+    capsys.readouterr()
+    assert in_place(lambda tensor: adds(tensor, 1e-5), case=alike) == 0.0
+    printed = capsys.readouterr().out
+    assert "rank 1: expected float32 2 [11.0, 22.0], as on rank 0\n" in printed
+    assert "got      float32 2 [11.000009536743164, 22.000009536743164]\n" in printed
+
+
+def test_a_large_tensor_is_compared_by_a_part_and_a_digest():
+    shape = (300, 1000)
+    one = counting_up("float32", shape, 3, "transposed")
+    assert len(one.numbers) == values.PERIOD
+    built = values.build(one, "cpu")
+    assert built.flatten()[values.PERIOD + 5] == 8
+    assert values.describe(built) == one
+    built[200, 7] += 1
+    described = values.describe(built)
+    assert described != one and not values.agree(described, one)
+    assert (described.numbers, len(described.digest)) == (one.numbers, 64)
+    with pytest.raises(ValueError, match="expected 1009 numbers"):
+        Tensor("float32", shape, (1.0,))
+
+
+def test_what_differs_further_on_is_shown():
+    expected, got = numbers(*range(10), dtype="int64"), numbers(*range(8), 0, 9, dtype="int64")
+    assert values.texts(expected, got) == (
+        "int64 10 [… from element 8 on: 8, 9]", "int64 10 [… from element 8 on: 0, 9]"
+    )  # fmt: skip
+
+
+def exchange_messages(function, size=2):
+    """What two ranks posted."""
+    seen = []
+    given = tuple((numbers(1.0 + rank, 2.0),) for rank in range(size))
+    case = Case.in_place("", given, ((numbers(None, None),),) * size, late_rank=1)
+    part = Part("f(t)", lambda _: [case], accept=lambda found: seen.append(found), world_sizes=(size,))
+    assert check(part, function) == 1.0
+    return seen[0]
+
+
+def test_bytes_and_global_ranks_of_messages_are_recorded():
+    def in_a_group(tensor):
+        dist = torch.distributed
+        group = dist.new_group([0, 2])
+        if dist.get_rank() != 1:
+            received, sent, peer = torch.empty(3), torch.ones(2), 2 - dist.get_rank()
+            operations = [(dist.irecv, received[:2]), (dist.isend, sent)]
+            wait(dist.batch_isend_irecv([dist.P2POp(*operation, peer, group) for operation in operations]))
+
+    found = exchange_messages(in_a_group, 3)
+    posted = [
+        [(message.kind, message.peer, message.bytes) for message in played.messages]
+        for played in found.played
+    ]  # fmt: skip
+    assert posted == [[("recv", 2, 8), ("send", 2, 8)], [], [("recv", 0, 8), ("send", 0, 8)]]
+
+
+def test_collectives_are_recorded_under_the_learners_names():
+    def calls_all(tensor):
+        dist, (one, other) = torch.distributed, tensor.split(1)
+        dist.all_reduce(tensor)
+        dist.broadcast(tensor, 0)
+        dist.all_gather([one, other], torch.ones(1))
+        dist.barrier()
+        vars(torch)["ops"]._c10d_functional.all_reduce(tensor, "sum", dist.group.WORLD.group_name)
+
+    names = ("all_reduce", "broadcast", "all_gather", "barrier", "all_reduce")
+    assert exchange_messages(calls_all).played[0].collectives == names
+    assert exchange_messages(exchanged).played[0].collectives == ()
+
+
+def faults_of(function):
+    """Of what is received and of what is sent."""
+    messages = [message for played in exchange_messages(function).played for message in played.messages]
+    return [{message.fault for message in messages if message.kind == kind} for kind in ("recv", "send")]
+
+
+def post(received, sent):
+    peer = 1 - torch.distributed.get_rank()
+    return torch.distributed.irecv(received, peer), torch.distributed.isend(sent, peer)
+
+
+def wait(handles):
+    for handle in handles:
+        handle.wait()
+
+
+def test_memory_of_messages_under_way_is_watched():
+    def reads(tensor):
+        received = torch.zeros(4)
+        handles = post(received[:2], tensor)
+        tensor.clone()
+        _ = received * 2
+        wait(handles)
+
+    def reads_beside(tensor):
+        received = torch.zeros(4)
+        handles = post(received[:2], tensor)
+        received[2:] += received[2:] + torch.zeros_like(received).sum() + tensor.sum()
+        wait(handles)
+
+    def changes(tensor):
+        handles = post(torch.zeros(2), tensor)
+        tensor.numpy()[0] += 1
+        wait(handles)
+
+    def waits_first(tensor):
+        received = torch.zeros(2)
+        receives, sends = post(received, tensor)
+        receives.wait()
+        received += 1
+        sends.wait()
+        tensor += received
+
+    def sends_what_it_receives(tensor):
+        wait(post(tensor, tensor))
+
+    assert faults_of(reads) == [{"read"}, {""}]
+    assert faults_of(changes) == [{""}, {"changed"}]
+    assert faults_of(sends_what_it_receives) == [{"read"}, {""}]
+    assert faults_of(reads_beside) == faults_of(waits_first) == [{""}, {""}]
+
+
+def test_what_is_read_too_early_by_other_means_than_torch_is_a_wrong_number():
+    def reads(tensor):
+        received = torch.zeros(2)
+        handles = post(received, tensor.clone())
+        early = received.tolist()
+        wait(handles)
+        tensor += torch.tensor(early)
+
+    assert in_place(reads, case={"late_rank": 1}) == 0.0
+
+
+def test_a_part_may_have_its_own_time_limits(capsys):
+    def sleep(tensor):
+        time.sleep(600)
+
+    limits = launch.Limits(1, 3)
+    began = time.monotonic()
+    assert in_place(sleep, limits=limits) == 0.0
+    assert time.monotonic() - began < 30
+    printed = capsys.readouterr().out
+    assert "(a run without progress is ended after 1 s)" in printed
+    assert "No rank made progress for 1 s" in printed
+
+
+def test_what_is_left_is_shown_as_a_table_outside_of_notebooks(capsys):
+    def left(compared):
+        return [[{0, 1}, {0}], [{1}, {0, 1}]]
+
+    in_place(lambda tensor: None, draw_left=left)
+    printed = capsys.readouterr().out
+    assert "0 of 1 world sizes are right.\n\nWhat was left on each of 2 ranks:\n" in printed
+    assert "rank 1  _1       01\n" in printed
