@@ -259,9 +259,9 @@ def _notes(choice: Choice, points: Sequence[Point]) -> list[str]:
         f"The root's link carries {root.total // worker.total:,} times what a worker's does. The times are "
         "those of the bytes alone, first in, then out: no latency, and nothing for adding up.",
     ]
-    hidden = sum(not _Ends.of(choice).reach(point, choice.rate) for point in map(Point._make, points))
-    if hidden:
-        notes.append(f"Measured points that lie outside of the picture: {hidden}.")
+    # How many there are depends on what was measured, and a stored notebook's text must not.
+    if points:
+        notes.append("Measured points beyond the picture's edges are not shown.")
     return notes
 
 
