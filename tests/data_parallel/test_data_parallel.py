@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import operator
 import os
@@ -478,11 +479,13 @@ def test_equal_is_in_step_even_with_nan(count):
     assert run(in_step, count, lambda module, rank: None, True) == [None] * count
 
 
-def one_odd_after_another():
-    def change(module, rank):
-        module.bf16[1, 2] = float(rank == odd)
+def change_on(odd, module, rank):
+    module.bf16[1, 2] = float(rank == odd)
 
-    return [in_step(change, False) for odd in range(1, dist.get_world_size())]
+
+def one_odd_after_another():
+    others = range(1, dist.get_world_size())
+    return [in_step(functools.partial(change_on, odd), False) for odd in others]
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 8])
