@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from course_lib.checks import mistakes, nccl_order
+from course_lib.checks import mistakes
 from course_lib.checks.checking import check as _check
 from course_lib.checks.part import Case, Compared, Part
 from course_lib.checks.values import Tensor, counting_up
@@ -222,24 +222,6 @@ def _of_neighbors(wrong: Compared, rank: int, left: int, right: int) -> tuple:
     return arguments[rank - 1][left], arguments[(rank + 1) % wrong.ranks][right]
 
 
-def _not_on_nccl(found: Compared) -> str | None:
-    """Follow the messages under NCCL's rules; more messages than needed are no fault here."""
-    verdict = nccl_order.follow([played.messages for played in found.played])
-    if verdict.stuck:
-        return (
-            "On NCCL these ranks would wait until a time limit ends them. There, of two messages between the "
-            "same two ranks, the second one starts when the first is finished, unless both are posted in one "
-            "call; follow what each rank posts first."
-        )
-    if verdict.relies_on_tags:
-        return "This relies on `tag` to tell messages apart, and NCCL has no tags: only their order counts."
-    return None
-
-
-def _all(*accepting: Callable[[Compared], str | None]) -> Callable[[Compared], str | None]:
-    return lambda found: next(filter(None, (accept(found) for accept in accepting)), None)
-
-
 _TENSOR_MISTAKES: Sequence = (
     mistakes.nothing_returned,
     mistakes.argument_altered,
@@ -300,6 +282,6 @@ READY_FOR_NCCL = Part(
     lambda ranks: _draw_exchange(ranks)[:1],
     EXCHANGE.recognizers,
     mistakes.in_error,
-    _all(_not_on_nccl, mistakes.send_not_waited_for),
+    mistakes.first_fault(mistakes.not_on_nccl, mistakes.send_not_waited_for),
     world_sizes=(2, 3, 4, 5),
 )

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from course_lib.checks import nccl_order
 from course_lib.checks.messages import CHANGED, READ, SHARED
 from course_lib.checks.part import Attempt, Compared, Recognizer
 from course_lib.checks.playing import is_endless, is_flood, is_hang
@@ -62,6 +63,25 @@ def touched_under_way(found: Compared) -> str | None:
     """For ``accept``, too: the result may be right by luck."""
     faults = {message.fault for played in found.played for message in played.messages}
     return next((sentence for fault, sentence in _TOUCHED.items() if fault in faults), None)
+
+
+def not_on_nccl(found: Compared) -> str | None:
+    """For ``accept``: follow the messages under NCCL's rules; more messages than needed are no fault here."""
+    verdict = nccl_order.follow([played.messages for played in found.played])
+    if verdict.stuck:
+        return (
+            "On NCCL these ranks would wait until a time limit ends them. There, of two messages between the "
+            "same two ranks, the second one starts when the first is finished, unless both are posted in one "
+            "call; follow what each rank posts first."
+        )
+    if verdict.relies_on_tags:
+        return "This relies on `tag` to tell messages apart, and NCCL has no tags: only their order counts."
+    return None
+
+
+def first_fault(*accepting: Recognizer) -> Recognizer:
+    """For ``accept``: the first fault that one of them finds."""
+    return lambda found: next(filter(None, (accept(found) for accept in accepting)), None)
 
 
 _TOUCHED = {

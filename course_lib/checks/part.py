@@ -145,8 +145,8 @@ class Part:
     of the formulas before it (``mistakes.AsIf``) all that fit.
     ``recognize_error`` does the same for a run that failed or hung.  ``accept`` may find fault with a right
     result, for example with the way its messages were posted.  ``limits`` are the time limits of a run, where
-    a part needs others than all parts have.  ``draw_left`` makes a picture's state (``ring_table``) of one
-    case; it is None for cases that have no picture.
+    a part needs others than all parts have.  ``draw_left`` gives the title and the state (``ring_table``) of
+    the picture of one case, and None for a case that has none.
     """
 
     example: str
@@ -156,7 +156,7 @@ class Part:
     accept: Recognizer = lambda compared: None
     world_sizes: Sequence[int] = WORLD_SIZES
     limits: Limits | None = None
-    draw_left: Callable[[Compared], State | None] | None = None
+    draw_left: Callable[[Compared], tuple[str, State] | None] = lambda compared: None
 
     @property
     def one_process(self) -> bool:

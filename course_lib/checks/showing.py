@@ -9,28 +9,23 @@ from course_lib.checks.judging import Judgement
 from course_lib.checks.part import Part
 from course_lib.ranks.display import in_notebook
 
-_RANKS_IF_RIGHT = 4
+_BEST = 4  # ranks: enough to see a pattern, and few enough to see it at a glance
 
 
 def show(part: Part, judgements: Sequence[Judgement]) -> None:
-    """What was left in the first wrong run that has a picture, or a right one if all are right."""
-    if part.draw_left is None:
+    """One picture, of a wrong run where there is one; none for parts without pictures."""
+    left = [
+        (judgement.right, *found)
+        for judgement in judgements
+        for compared in judgement.cases
+        if (found := part.draw_left(compared)) is not None
+    ]
+    if not left:
         return
-    for judgement in sorted(judgements, key=_comes_first):
-        states = (part.draw_left(compared) for compared in judgement.cases)
-        state = next((state for state in states if state is not None), None)
-        if state is not None and judgement.ranks > 1:
-            return _show(state, judgement.ranks)
-
-
-def _comes_first(judgement: Judgement) -> tuple[bool, bool, int]:
-    return judgement.right, judgement.ranks != _RANKS_IF_RIGHT and judgement.right, judgement.ranks
-
-
-def _show(state: ring_table.State, ranks: int) -> None:
-    title = f"What was left on each of {ranks} ranks"
+    _, title, state = min(left, key=lambda one: (one[0], len(one[2]) != _BEST, len(one[2])))
     if not in_notebook():
-        return print(f"\n{title}:\n{ring_table.text(state)}")
+        print(f"\n{title}:\n{ring_table.text(state)}")
+        return
     from IPython.display import display
 
     display(ring_table.picture(state, title))

@@ -40,7 +40,7 @@ def pytest_runtest_makereport(item, call):
             item,
             as_expected=report.outcome == "passed",
             value=_value(outputs),
-            text="".join(output.text for output in outputs if output.get("name") == "stdout"),
+            text="".join(map(_text, outputs)),
             error=_error(outputs) or _failure(report, call, outputs),
         )
 
@@ -50,6 +50,13 @@ def _write(item, **seen) -> None:
     if grade_id is not None:
         with Path(item.config.getoption("--course-report")).open("a", encoding="utf-8") as file:
             file.write(json.dumps({"grade_id": grade_id, **seen}) + "\n")
+
+
+def _text(output) -> str:
+    """What was printed, and the words that stand for a picture."""
+    if output.output_type == "display_data":
+        return f"\n{output.data.get('text/plain', '')}\n"
+    return output.text if output.get("name") == "stdout" else ""
 
 
 def _value(outputs) -> float | None:

@@ -691,9 +691,9 @@ def test_a_part_may_have_its_own_time_limits(capsys):
 
 def test_what_is_left_is_shown_as_a_table_outside_of_notebooks(capsys):
     def left(compared):
-        return [[{0, 1}, {0}], [{1}, {0, 1}]]
+        return "Left by f on 2 ranks", [[{0, 1}, {0}], [{1}, {0, 1}]]
 
     in_place(lambda tensor: None, draw_left=left)
     printed = capsys.readouterr().out
-    assert "0 of 1 world sizes are right.\n\nWhat was left on each of 2 ranks:\n" in printed
+    assert "0 of 1 world sizes are right.\n\nLeft by f on 2 ranks:\n" in printed
     assert "rank 1  _1       01\n" in printed
