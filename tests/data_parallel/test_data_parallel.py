@@ -17,7 +17,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from course_lib import all_reduce, data_parallel, ranks
+from course_lib import all_reduce, cost_model, data_parallel, ranks
 
 COUNTS = [1, 2, 3, 4, 5, 8]
 
@@ -307,6 +307,25 @@ def calls_of_all_reduce():
 
 def test_all_reduce_is_called_for_gradients_only():
     assert run(calls_of_all_reduce, 2) == [[(2, 2)] * 2] * 2
+
+
+def bytes_of_averaging():
+    module = Branches([[0, 1], [0], [], [0]])
+    if module.used:
+        module(torch.ones(1, 2)).sum().backward()
+    with ranks.traffic() as traffic:
+        data_parallel.average_gradients(module)
+    return traffic.total_sent, traffic.total_received
+
+
+def test_the_agreement_is_counted_with_the_gradients():
+    """Two gradients of four elements each, and four counts, one for each parameter."""
+    rings = [cost_model.traffic("ring", elements, 4, 4) for elements in (4, 4, 4)]
+    expected = [
+        (sum(ring.sent[rank] for ring in rings), sum(ring.received[rank] for ring in rings))
+        for rank in range(4)
+    ]
+    assert run(bytes_of_averaging, 4) == expected
 
 
 class Deep(nn.Module):
