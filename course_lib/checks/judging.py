@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from course_lib.checks import wording
-from course_lib.checks.part import Attempt, Compared, Part
+from course_lib.checks.part import Attempt, Compared, Fault, Part
 
 _KEPT = (
     "Only the first call is right, and a second one with the same arguments is not: something is kept from "
@@ -62,12 +62,17 @@ def _judged(part: Part, attempt: Attempt) -> Judgement:
     cases = tuple(Compared(attempt.ranks, case, played) for case, played in pairs)
     wrong = [compared for compared in cases if compared.wrong_ranks]
     if wrong:
-        lines = wording.expected_and_got(wrong[0], 0) if part.one_process else wording.case_by_case(cases)
+        if part.one_process:
+            lines = wording.expected_and_got(wrong[0], 0, part.in_words)
+        else:
+            lines = wording.case_by_case(cases, part.in_words)
         mistake = _KEPT if part.one_process and wrong[0] is not cases[0] else None
         return Judgement(attempt.ranks, False, (*lines, *wording.printed(attempt)), mistake, cases)
     fault = next(filter(None, map(part.accept, cases)), None)
     if fault:
-        return Judgement(attempt.ranks, False, ("the right result, but not in the right way",), fault, cases)
+        sentence, seen = (fault.sentence, f": {fault.seen}") if isinstance(fault, Fault) else (fault, "")
+        seen = f"the right result, but not in the right way{seen}"
+        return Judgement(attempt.ranks, False, (seen,), sentence, cases)
     return Judgement(attempt.ranks, True, (wording.counted(len(cases), "case"),), cases=cases)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from course_lib.checks import nccl_order
 from course_lib.checks.messages import CHANGED, READ, SHARED
-from course_lib.checks.part import Attempt, Compared, Recognizer
+from course_lib.checks.part import Accept, Attempt, Compared, Recognizer
 from course_lib.checks.playing import is_endless, is_flood, is_hang
 from course_lib.checks.values import Tensor
 
@@ -79,7 +79,7 @@ def not_on_nccl(found: Compared) -> str | None:
     return None
 
 
-def first_fault(*accepting: Recognizer) -> Recognizer:
+def first_fault(*accepting: Accept) -> Accept:
     """For ``accept``: the first fault that one of them finds."""
     return lambda found: next(filter(None, (accept(found) for accept in accepting)), None)
 

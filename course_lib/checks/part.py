@@ -46,6 +46,9 @@ class Case:
     on rank r, and may return what it likes; make such a case with ``in_place``.  The elements of tensors may
     be off by ``tolerance``, an absolute number, for sums that round; with ``same_on_all_ranks`` what a rank
     has must then be equal to what rank 0 has, bit by bit.
+
+    The first case may come ``by_itself``: the others are played only if it is right, so that it is seen
+    whatever they do.
     """
 
     title: str
@@ -56,6 +59,7 @@ class Case:
     expected_arguments: tuple[tuple, ...] | None = None
     tolerance: float = 0.0
     same_on_all_ranks: bool = False
+    by_itself: bool = False
 
     @classmethod
     def in_place(
@@ -133,7 +137,16 @@ class Compared:
         return _only(self.case.expected_arguments[rank])
 
 
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a right result: a sentence, the same for all runs, and what was seen in this one."""
+
+    sentence: str
+    seen: str
+
+
 Recognizer = Callable[[Compared], str | None]
+Accept = Callable[[Compared], Fault | str | None]
 
 
 @dataclass(frozen=True)
@@ -145,18 +158,21 @@ class Part:
     of the formulas before it (``mistakes.AsIf``) all that fit.
     ``recognize_error`` does the same for a run that failed or hung.  ``accept`` may find fault with a right
     result, for example with the way its messages were posted.  ``limits`` are the time limits of a run, where
-    a part needs others than all parts have.  ``draw_left`` gives the title and the state (``ring_table``) of
-    the picture of one case, and None for a case that has none.
+    they are not those of all parts.
+
+    ``draw_left`` gives the title and the state (``ring_table``) of the picture of one case, and None for a
+    case that has none; ``in_words`` what was expected and got on one rank, where numbers do not say it.
     """
 
     example: str
     draw: Callable[[int], Sequence[Case]]
     recognizers: Sequence[Recognizer] = ()
     recognize_error: Callable[[Attempt], str | None] = lambda attempt: None
-    accept: Recognizer = lambda compared: None
+    accept: Accept = lambda compared: None
     world_sizes: Sequence[int] = WORLD_SIZES
     limits: Limits | None = None
     draw_left: Callable[[Compared], tuple[str, State] | None] = lambda compared: None
+    in_words: Callable[[Compared, int], tuple[str, str] | None] = lambda compared, rank: None
 
     @property
     def one_process(self) -> bool:

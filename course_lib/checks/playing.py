@@ -13,7 +13,7 @@ from typing import Any
 from course_lib import ranks
 from course_lib.checks import values
 from course_lib.checks.addresses import overlap, span
-from course_lib.checks.part import Attempt, Case, Part, Played
+from course_lib.checks.part import Attempt, Case, Compared, Part, Played
 from course_lib.ranks import launch
 
 SECONDS_WITHOUT_PROGRESS = 5
@@ -29,7 +29,7 @@ def attempts(part: Part, function: Callable) -> Iterable[Attempt]:
     hangs, limits = 0, limits_of(part)
     for size, cases in part.runs():
         skipped = Attempt(size, cases, skipped=True, limits=limits)
-        attempt = skipped if hangs >= MOST_HANGS else play(function, cases, limits)
+        attempt = skipped if hangs >= MOST_HANGS else _play_in_turn(function, cases, limits)
         hangs += MOST_HANGS if is_endless(attempt) or is_flood(attempt) else is_hang(attempt)
         yield attempt
 
@@ -38,6 +38,19 @@ def limits_of(part: Part) -> launch.Limits:
     """A part's own time limits, or those of all parts."""
     every = launch.Limits(SECONDS_WITHOUT_PROGRESS, SECONDS_FOR_ONE_WORLD_SIZE, MOST_PRINTED)
     return part.limits or every
+
+
+def _play_in_turn(function: Callable, cases: Sequence[Case], limits: launch.Limits) -> Attempt:
+    """All cases; one that comes by itself is played before the others, and alone if it is wrong."""
+    if not cases[0].by_itself or len(cases) == 1:
+        return play(function, cases, limits)
+    first = play(function, cases[:1], limits)
+    if first.error is not None or Compared(first.ranks, cases[0], first.played[0]).wrong_ranks:
+        return first
+    others = play(function, cases[1:], limits)
+    if others.error is not None:
+        return others
+    return replace(others, cases=cases, played=[*first.played, *others.played])
 
 
 def play(function: Callable, cases: Sequence[Case], limits: launch.Limits) -> Attempt:

@@ -13,16 +13,18 @@ _BEST = 4  # ranks: enough to see a pattern, and few enough to see it at a glanc
 
 
 def show(part: Part, judgements: Sequence[Judgement]) -> None:
-    """One picture, of a wrong run where there is one; none for parts without pictures."""
+    """One picture of a wrong run, where one shows what is wrong; of a right one only if all are right."""
+    all_right = all(judgement.right for judgement in judgements)
     left = [
-        (judgement.right, *found)
+        found
         for judgement in judgements
         for compared in judgement.cases
+        if judgement.right == all_right and judgement.wrong_case in (None, compared)
         if (found := part.draw_left(compared)) is not None
     ]
     if not left:
         return
-    _, title, state = min(left, key=lambda one: (one[0], len(one[2]) != _BEST, len(one[2])))
+    title, state = min(left, key=lambda one: (len(one[1]) != _BEST, len(one[1])))
     if not in_notebook():
         print(f"\n{title}:\n{ring_table.text(state)}")
         return

@@ -11,7 +11,7 @@ import hashlib
 import math
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 _LARGE = 2**14  # numbers of a tensor; of a larger one the first PERIOD are kept, and a digest of the others
@@ -278,10 +278,14 @@ def text(value: Any) -> str:
 
 def texts(expected: Any, got: Any, tolerance: float = 0.0) -> tuple[str, str]:
     """Both as a learner reads them: tensors from where they differ, in as many digits as that takes."""
-    if not isinstance(expected, Tensor) or not isinstance(got, Tensor) or expected._form != got._form:
+    if not isinstance(expected, Tensor) or not isinstance(got, Tensor):
+        return text(expected), text(got)
+    if (expected.dtype, expected.shape, len(expected.numbers)) != (got.dtype, got.shape, len(got.numbers)):
         return text(expected), text(got)
     pairs = enumerate(zip(got.numbers, expected.numbers, strict=True))
     first = next((number for number, pair in pairs if not numbers_agree(*pair, tolerance)), 0)
     first = first if first >= _SHOWN else 0
     shown = expected.text(first), got.text(first)
+    if agree(replace(got, digest=""), replace(expected, digest=""), tolerance):
+        return shown[0], f"{shown[1]}, and other numbers further on"
     return shown if shown[0] != shown[1] else (expected.text(first, ""), got.text(first, ""))

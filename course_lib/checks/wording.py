@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 
 from course_lib.checks import values
@@ -18,7 +18,10 @@ _RANKS_SHOWN = 3
 _LONGEST_LINE = 500
 
 
-def case_by_case(cases: Sequence[Compared]) -> list[str]:
+InWords = Callable[[Compared, int], "tuple[str, str] | None"]
+
+
+def case_by_case(cases: Sequence[Compared], in_words: InWords) -> list[str]:
     """Each case right or wrong; of the first wrong one what was expected and what came."""
     wrong = sum(bool(compared.wrong_ranks) for compared in cases)
     lines, explained = [f"{wrong} of {counted(len(cases), 'case')}"], False
@@ -26,21 +29,24 @@ def case_by_case(cases: Sequence[Compared]) -> list[str]:
         is_wrong = bool(compared.wrong_ranks)
         lines.append(f"{'WRONG' if is_wrong else 'right'}  {compared.case.title}")
         if is_wrong and not explained:
-            lines += [f"       {line}" for line in _differences(compared)]
+            lines += [f"       {line}" for line in _differences(compared, in_words)]
             explained = True
     return lines
 
 
-def _differences(wrong: Compared) -> list[str]:
+def _differences(wrong: Compared, in_words: InWords) -> list[str]:
     lines = []
     for rank in wrong.wrong_ranks[:_RANKS_SHOWN]:
-        expected, got = expected_and_got(wrong, rank)
+        expected, got = expected_and_got(wrong, rank, in_words)
         lines += [f"rank {rank}: {expected}", f"        {got}"]
     left_out = len(wrong.wrong_ranks) - _RANKS_SHOWN
     return lines + ([f"and {counted(left_out, 'more rank')}"] if left_out > 0 else [])
 
 
-def expected_and_got(wrong: Compared, rank: int) -> tuple[str, str]:
+def expected_and_got(wrong: Compared, rank: int, in_words: InWords) -> tuple[str, str]:
+    """Two lines."""
+    if (words := in_words(wrong, rank)) is not None:
+        return f"expected {words[0]}", f"got      {words[1]}"
     apart = rank in wrong.ranks_apart  # then it is rank 0 that it differs from
     reference, tolerance = (wrong.got(0), 0.0) if apart else (wrong.expected(rank), wrong.case.tolerance)
     expected, got = values.texts(reference, wrong.got(rank), tolerance)

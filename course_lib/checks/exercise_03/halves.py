@@ -62,17 +62,19 @@ def _complete_elsewhere(state: State) -> str | None:
     for off in ranks[1:]:
         if all(inputs.is_complete(state, rank, (rank + off) % len(state)) for rank in ranks):
             return (
-                f"The sums are complete, but in the wrong places: rank 0 has chunk {off}. Rank r is to have "
-                "chunk r. Where does a chunk have to start, to end there?"
+                f"The sums are complete, but in the wrong places: rank 0 has chunk {off}. Rank r is to "
+                "have chunk r. Where does a chunk have to start, to end there?"
             )
     return None
 
 
 def _missing_on_diagonal(state: State) -> str | None:
-    diagonal = inputs.diagonal(state)
-    if all(len(cell) == len(state) - 1 for cell in diagonal):
-        return "One step is missing: on each rank, its own chunk lacks the input of one rank."
-    if any(len(cell) < len(state) for cell in diagonal):
+    ranks = range(len(state))
+    for neighbor in (-1, 1):
+        on_the_way = (set(state[(rank + neighbor) % len(state)][rank]) for rank in ranks)
+        if all(inputs == {*ranks} - {rank} for rank, inputs in enumerate(on_the_way)):
+            return "One step is missing: the sum of chunk r has come as far as the neighbor of rank r."
+    if any(len(state[rank][rank]) < len(state) for rank in ranks):
         return (
             "Inputs are missing on the diagonal, in chunk r of rank r. In each step a rank passes on the "
             "chunk that has just come, with its own input added."
@@ -89,8 +91,8 @@ def _added(state: State) -> str | None:
 def _overwritten(state: State) -> str | None:
     if not all(inputs.is_complete(state, rank, rank) for rank in range(len(state))):
         return (
-            "Complete chunks have been overwritten: chunk r of rank r, which is complete from the start. It "
-            "is what rank r sends first, and nothing is received into it."
+            "Complete chunks have been overwritten: chunk r of rank r, which is complete from the start. "
+            "It is what rank r sends first, and nothing is received into it."
         )
     return None
 
@@ -112,7 +114,7 @@ REDUCE_SCATTER = Part(
     "reduce_scatter(row)",
     _draw_reduce_scatter,
     (
-        *in_place.recognizers(halves=1),
+        *in_place.recognizers(),
         *map(
             inputs.reading,
             (
@@ -125,17 +127,18 @@ REDUCE_SCATTER = Part(
                 _missing_on_diagonal,
             ),
         ),
-        *in_place.recognizers_of_numbers(),
+        *in_place.recognizers_of_numbers(halves=1),
     ),
     in_error,
     in_a_ring(halves=1),
     draw_left=inputs.drawn("reduce_scatter"),
+    in_words=inputs.in_words,
 )
 ALL_GATHER = Part(
     "all_gather(row)",
     _draw_all_gather,
     (
-        *in_place.recognizers(halves=1),
+        *in_place.recognizers(),
         *map(
             inputs.reading,
             (
@@ -147,9 +150,10 @@ ALL_GATHER = Part(
                 _not_everywhere,
             ),
         ),
-        *in_place.recognizers_of_numbers(),
+        *in_place.recognizers_of_numbers(halves=1),
     ),
     in_error,
     in_a_ring(halves=1),
     draw_left=inputs.drawn("all_gather"),
+    in_words=inputs.in_words,
 )

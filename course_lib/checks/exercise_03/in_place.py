@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from math import isclose
 
 from course_lib.checks import mistakes
 from course_lib.checks.exercise_03.traffic import whole_tensors
 from course_lib.checks.part import Compared, Recognizer
-from course_lib.checks.values import Tensor, agree, numbers_agree
+from course_lib.checks.values import Tensor, agree, is_large, numbers_agree
 
 _NEAR = 0.01  # relative: no other mistake comes as near as rounding
 
 
-def recognizers(halves: int) -> Sequence[Recognizer]:
-    """Those that need no look at whose inputs are where."""
+def recognizers() -> Sequence[Recognizer]:
+    """Those that come before a look at whose inputs are where."""
     return (
+        mistakes.collective_called,
         mistakes.not_waited_for,
         mistakes.touched_under_way,
         _in_a_new_tensor,
         _not_written_back,
         _unchanged,
         _mean,
-        whole_tensors(halves),
         mistakes.form_changed,
     )
 
 
-def recognizers_of_numbers() -> Sequence[Recognizer]:
-    """Those for cases that do not say whose inputs are where."""
-    return (mistakes.numbers_reordered, _tail, _bits_differ, _rounded)
+def recognizers_of_numbers(halves: int) -> Sequence[Recognizer]:
+    """Those that come after it, or for cases that do not say whose inputs are where."""
+    return (whole_tensors(halves), mistakes.numbers_reordered, _tail, _bits_differ, _rounded)
 
 
 def _is_unchanged(wrong: Compared) -> bool:
@@ -73,10 +74,13 @@ def _mean(wrong: Compared) -> str | None:
 
 
 def _is_mean(wrong: Compared, rank: int) -> bool:
-    pairs = [(got, expected) for got, expected in _numbers(wrong, rank) if expected is not None]
-    means = (got == expected // wrong.ranks or isclose(got * wrong.ranks, expected, rel_tol=_NEAR)
-             for got, expected in pairs)  # fmt: skip
-    return any(expected for _, expected in pairs) and all(means)
+    divide = operator.floordiv if "int" in _tensor(wrong, rank).dtype else operator.truediv
+    pairs = [
+        (got, divide(expected, wrong.ranks))
+        for got, expected in _numbers(wrong, rank)
+        if expected is not None
+    ]  # fmt: skip
+    return any(mean for _, mean in pairs) and all(isclose(*pair, rel_tol=_NEAR) for pair in pairs)
 
 
 def _tail(wrong: Compared) -> str | None:
@@ -91,9 +95,9 @@ def _tail(wrong: Compared) -> str | None:
 
 def _is_tail(wrong: Compared, rank: int) -> bool:
     pairs, given = _numbers(wrong, rank), _tensor(wrong, rank).numbers
-    even = len(pairs) - len(pairs) % wrong.ranks
+    even = 0 if is_large(_tensor(wrong, rank).shape) else len(pairs) - len(pairs) % wrong.ranks
     as_before = [got for got, _ in pairs[even:]] == list(given[even:])
-    return even < len(pairs) and as_before and all(numbers_agree(*pair) for pair in pairs[:even])
+    return 0 < len(pairs) - even < wrong.ranks and as_before and all(numbers_agree(*pair) for pair in pairs[:even])
 
 
 def _bits_differ(wrong: Compared) -> str | None:
@@ -106,11 +110,11 @@ def _bits_differ(wrong: Compared) -> str | None:
 
 
 def _rounded(wrong: Compared) -> str | None:
-    for rank in wrong.wrong_ranks:
-        for got, expected in _numbers(wrong, rank):
-            if expected is not None and not isclose(got, expected, rel_tol=_NEAR, abs_tol=_NEAR):
-                return None
-    return "The numbers are near, but digits are lost: elements are sent and added in the tensor's own dtype."
+    pairs = [pair for rank in wrong.wrong_ranks for pair in _numbers(wrong, rank)]
+    pairs = [pair for pair in pairs if not numbers_agree(*pair)]
+    if pairs and all(isclose(*pair, rel_tol=_NEAR, abs_tol=_NEAR) for pair in pairs):
+        return "The numbers are near, but digits are lost: send and add elements in the tensor's own dtype."
+    return None
 
 
 def _tensor(wrong: Compared, rank: int) -> Tensor:

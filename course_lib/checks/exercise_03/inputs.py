@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from course_lib import ring_table
 from course_lib.checks.part import Case, Compared
-from course_lib.checks.values import Tensor
+from course_lib.checks.values import Tensor, numbers_agree
 from course_lib.ring_table import Cell, State
 
 _TITLE = "float32, 1s in places that tell whose they are"
@@ -20,7 +20,8 @@ def traced_case(before: State, after: Sequence[Sequence[Cell]]) -> Case:
     """A case in place that leads from one state to another; None for a chunk that may hold anything."""
     ranks = len(before)
     arguments = tuple((_tensor(row),) for row in before)
-    return Case.in_place(_TITLE, arguments, tuple((_tensor(row),) for row in after), late_rank=ranks - 1)
+    afterwards = tuple((_tensor(row),) for row in after)
+    return Case.in_place(_TITLE, arguments, afterwards, late_rank=ranks - 1, by_itself=True)
 
 
 def _tensor(row: Sequence[Cell]) -> Tensor:
@@ -57,6 +58,18 @@ def drawn(name: str) -> Callable[[Compared], tuple[str, State] | None]:
     return draw_left
 
 
+def in_words(wrong: Compared, rank: int) -> tuple[str, str] | None:
+    """For ``Part.in_words``: whose inputs are expected and got in the first chunk that is wrong."""
+    state = left(wrong)
+    if state is None:
+        return None
+    expected, chunk = wrong.expected(rank).numbers, 0
+    pairs = enumerate(zip(wrong.got(rank).numbers, expected, strict=True))
+    chunk = next(place for place, pair in pairs if not numbers_agree(*pair)) // len(state) ** 2
+    got = ring_table.words(state).splitlines()[rank].split(": ")[1].split("; ")[chunk]
+    return f"chunk {chunk} is complete", got.rstrip(".")
+
+
 def reading(see: Callable[[State], str | None]) -> Callable[[Compared], str | None]:
     """A recognizer that looks at the state."""
 
@@ -70,8 +83,8 @@ def reading(see: Callable[[State], str | None]) -> Callable[[Compared], str | No
 def no_sum(state: State) -> str | None:
     if any(cell is None for row in state for cell in row):
         return (
-            "Some boxes hold no sum of inputs: numbers have got in that no rank was given, from memory that "
-            "nothing has been received into, or not yet."
+            "Some boxes hold no sum of inputs: numbers have got in that no rank was given, from memory "
+            "that nothing has been received into, or not yet."
         )
     return None
 
@@ -89,11 +102,6 @@ def twice(state: State) -> str | None:
     if any(len(set(cell)) < len(cell) for row in state for cell in row):
         return "Some inputs have been added more than once: see what is black in the picture, or has a ×."
     return None
-
-
-def diagonal(state: State) -> list[Cell]:
-    """Chunk r of rank r, for each rank."""
-    return [row[rank] for rank, row in enumerate(state)]
 
 
 def is_complete(state: State, rank: int, chunk: int) -> bool:
@@ -116,7 +124,7 @@ def same_again(state: State) -> str | None:
         ]
         if ranks > 2 and min(from_it) == ranks - 1:
             return (
-                "A rank gets the same input from its neighbor in every step: what has arrived is not passed "
-                "on, each sends its own again."
+                "A rank gets the same input from its neighbor in every step: what has arrived is not "
+                "passed on, each sends its own again."
             )
     return None

@@ -67,8 +67,8 @@ def _no_chunk(wrong: Compared) -> str | None:
 def _first_half_right(wrong: Compared) -> str | None:
     if _is_table(wrong) and _is_first_half_right(wrong):
         return (
-            "The first half is right. The second half begins with step N: which chunk is complete on a rank "
-            "by then? That is the one which it sends first."
+            "The first half is right. The second half begins with step N: which chunk is complete on a "
+            "rank by then? That is the one which it sends first."
         )
     return None
 
@@ -120,8 +120,8 @@ _MISTAKEN = (
     ),
     (
         lambda rank, step, ranks: rank - step - 1,
-        "All is one step early: after the first half, rank r has the complete chunk r - 1, and it should be "
-        "chunk r. The first step has the number 1.",
+        "All is one step early: after the first half, rank r has the complete chunk r - 1, and it should "
+        "be chunk r. The first step has the number 1.",
     ),
     (
         lambda rank, step, ranks: rank + step,
@@ -130,8 +130,8 @@ _MISTAKEN = (
     ),
     (
         lambda rank, step, ranks: step - rank,
-        "From step to step and from rank to rank the chunks change in the wrong direction: a rank passes on "
-        "what has just come from its left neighbor.",
+        "From step to step and from rank to rank the chunks change in the wrong direction: a rank passes "
+        "on what has just come from its left neighbor.",
     ),
 )
 

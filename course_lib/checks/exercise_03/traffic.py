@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 
 from course_lib.checks import mistakes
-from course_lib.checks.part import Compared, Recognizer
+from course_lib.checks.part import Accept, Compared, Fault, Recognizer
 
 _ELEMENT = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "bfloat16": 2}  # bytes
 
 
-def in_a_ring(halves: int) -> Recognizer:
+def in_a_ring(halves: int) -> Accept:
     """For ``accept``: one or both halves of a ring, by messages between neighbors, and no byte too many."""
     return mistakes.first_fault(
         mistakes.collective_called,
         _past_the_neighbors,
         whole_tensors(halves),
-        _too_many_steps(halves),
         _too_much(halves),
         mistakes.touched_under_way,
         mistakes.send_not_waited_for,
@@ -40,35 +39,30 @@ def whole_tensors(halves: int) -> Recognizer:
     return recognize
 
 
-def _too_many_steps(halves: int) -> Recognizer:
-    def recognize(found: Compared) -> str | None:
-        steps = halves * (found.ranks - 1)
-        sent = [_sent(found, rank) for rank in range(found.ranks)]
-        chunk = _chunk_bytes(found)
-        if all(len(messages) > steps and chunk == min(messages) == max(messages) for messages in sent):
-            each = "" if halves == 1 else " in each half"
-            return (
-                f"The result is right, but with {found.ranks} ranks each sends {len(sent[0])} chunks, and "
-                f"{steps} are enough: there are N-1 steps{each}."
-            )
-        return None
-
-    return recognize
-
-
-def _too_much(halves: int) -> Recognizer:
-    def recognize(found: Compared) -> str | None:
+def _too_much(halves: int) -> Accept:
+    def find(found: Compared) -> Fault | None:
         most = _enough(found, halves)
         for rank in range(found.ranks):
-            if (sent := sum(_sent(found, rank))) > most:
-                return (
-                    f"The result is right, but with {found.ranks} ranks, rank {rank} sends {sent} bytes of "
-                    f"a tensor of {_tensor_bytes(found)}, and {most} are enough: cut it into N chunks, as "
-                    "equal as possible, and send one in each step."
-                )
+            if sum(sent := _sent(found, rank)) > most:
+                steps, chunk = halves * (found.ranks - 1), _chunk_bytes(found)
+                if len(sent) > steps and max(sent) <= chunk:
+                    seen = f"rank {rank} sends {len(sent)} chunks where {steps} would do"
+                    return Fault(_TOO_MANY_STEPS[halves], seen)
+                seen = f"rank {rank} sends {sum(sent)} bytes where {most} would do"
+                return Fault(_TOO_LONG, seen)
         return None
 
-    return recognize
+    return find
+
+
+_TOO_MANY_STEPS = {
+    1: "More chunks are sent than needed: there are N-1 steps.",
+    2: "More chunks are sent than needed: there are N-1 steps in each half.",
+}
+_TOO_LONG = (
+    "Some ranks send more than they need: cut the elements into N chunks, as equal as possible, and send "
+    "one in each step."
+)
 
 
 def _past_the_neighbors(found: Compared) -> str | None:

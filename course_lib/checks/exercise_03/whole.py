@@ -66,16 +66,17 @@ RING = Part(
     "ring(tensor)",
     _draw,
     (
-        *in_place.recognizers(halves=2),
+        *in_place.recognizers(),
         *map(
             inputs.reading,
             (inputs.no_sum, inputs.nothing_left, inputs.astray, inputs.same_again, inputs.twice, _missing),
         ),
-        *in_place.recognizers_of_numbers(),
+        *in_place.recognizers_of_numbers(halves=2),
     ),
     in_error,
     in_a_ring(halves=2),
     draw_left=inputs.drawn("ring"),
+    in_words=inputs.in_words,
 )
 READY_FOR_NCCL = Part(
     "ring(tensor), with NCCL's rules",

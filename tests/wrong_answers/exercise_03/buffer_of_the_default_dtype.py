@@ -1,0 +1,27 @@
+"""The buffer is float32 whatever the row is."""
+
+import torch
+import torch.distributed as dist
+
+PART = "reduce_scatter"
+SENTENCE = "A receiver must expect as many numbers, of the same dtype, as its sender sends."
+
+
+def pass_on(outgoing, incoming):
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    messages = [
+        dist.P2POp(dist.irecv, incoming, (rank - 1) % ranks),
+        dist.P2POp(dist.isend, outgoing, (rank + 1) % ranks),
+    ]
+    for handle in dist.batch_isend_irecv(messages):
+        handle.wait()
+
+
+def reduce_scatter(row):
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    chunks = row.tensor_split(ranks)
+    for step in range(1, ranks):
+        incoming = chunks[(rank - 1 - step) % ranks]
+        received = torch.empty(len(incoming))
+        pass_on(chunks[(rank - step) % ranks], received)
+        incoming += received

@@ -1,0 +1,27 @@
+"""range(1, N + 1): right, but the last step is for nothing."""
+
+import torch
+import torch.distributed as dist
+
+PART = "reduce_scatter"
+SENTENCE = "More chunks are sent than needed: there are N-1 steps."
+
+
+def pass_on(outgoing, incoming):
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    messages = [
+        dist.P2POp(dist.irecv, incoming, (rank - 1) % ranks),
+        dist.P2POp(dist.isend, outgoing, (rank + 1) % ranks),
+    ]
+    for handle in dist.batch_isend_irecv(messages):
+        handle.wait()
+
+
+def reduce_scatter(row):
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    chunks = row.tensor_split(ranks)
+    for step in range(1, ranks + 1):
+        incoming = chunks[(rank - 1 - step) % ranks]
+        received = torch.empty_like(incoming)
+        pass_on(chunks[(rank - step) % ranks], received)
+        incoming += received

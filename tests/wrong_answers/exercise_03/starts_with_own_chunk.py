@@ -1,0 +1,27 @@
+"""Most texts' reduce-scatter: it ends with chunk r + 1 on rank r."""
+
+import torch
+import torch.distributed as dist
+
+PART = "reduce_scatter"
+SENTENCE = "The sums are complete, but in the wrong places: rank 0 has chunk 1."
+
+
+def pass_on(outgoing, incoming):
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    messages = [
+        dist.P2POp(dist.irecv, incoming, (rank - 1) % ranks),
+        dist.P2POp(dist.isend, outgoing, (rank + 1) % ranks),
+    ]
+    for handle in dist.batch_isend_irecv(messages):
+        handle.wait()
+
+
+def reduce_scatter(row):
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    chunks = row.tensor_split(ranks)
+    for step in range(1, ranks):
+        incoming = chunks[(rank - step) % ranks]
+        received = torch.empty_like(incoming)
+        pass_on(chunks[(rank - step + 1) % ranks], received)
+        incoming += received

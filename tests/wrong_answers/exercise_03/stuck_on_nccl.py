@@ -1,0 +1,38 @@
+"""Right on gloo; on NCCL two ranks wait for each other's second message."""
+
+import torch
+import torch.distributed as dist
+
+PART = "ready_for_nccl"
+SENTENCE = "On NCCL these ranks would wait until a time limit ends them."
+
+
+def pass_on(outgoing, incoming):
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    receiving = dist.irecv(incoming, (rank - 1) % ranks)
+    dist.isend(outgoing, (rank + 1) % ranks).wait()
+    receiving.wait()
+
+
+def reduce_scatter(row):
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    chunks = row.tensor_split(ranks)
+    for step in range(1, ranks):
+        incoming = chunks[(rank - 1 - step) % ranks]
+        received = torch.empty_like(incoming)
+        pass_on(chunks[(rank - step) % ranks], received)
+        incoming += received
+
+
+def all_gather(row):
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    chunks = row.tensor_split(ranks)
+    for step in range(ranks - 1):
+        pass_on(chunks[(rank - step) % ranks], chunks[(rank - step - 1) % ranks])
+
+
+def ring(tensor):
+    row = tensor.contiguous().view(-1)
+    reduce_scatter(row)
+    all_gather(row)
+    tensor.copy_(row.view(tensor.shape))

@@ -1,0 +1,26 @@
+"""`chunks[i] += …` on tensor_split's tuple."""
+
+import torch
+import torch.distributed as dist
+
+PART = "reduce_scatter"
+SENTENCE = "`chunks[i] += …` adds, and then also puts the result into `chunks[i]`"
+
+
+def pass_on(outgoing, incoming):
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    messages = [
+        dist.P2POp(dist.irecv, incoming, (rank - 1) % ranks),
+        dist.P2POp(dist.isend, outgoing, (rank + 1) % ranks),
+    ]
+    for handle in dist.batch_isend_irecv(messages):
+        handle.wait()
+
+
+def reduce_scatter(row):
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    chunks = row.tensor_split(ranks)
+    for step in range(1, ranks):
+        received = torch.empty_like(chunks[(rank - 1 - step) % ranks])
+        pass_on(chunks[(rank - step) % ranks], received)
+        chunks[(rank - 1 - step) % ranks] += received
