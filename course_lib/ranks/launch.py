@@ -41,6 +41,7 @@ def run(
     device: ``"cpu"``, ``"cuda"`` (a GPU for each rank, leased for the call), or ``"auto"``: GPUs where there
         are enough, else the CPU.
     links: ``course_lib.links.Links`` between the ranks, slow ones; without, they have what the machine has.
+        With them, ``"auto"`` is the CPU.
 
     Raises RankFailed if a rank raises, leaves or dies; RanksHung at the time limit; ValueError for arguments
     that make no sense or can't be sent.  Tensors come back on the CPU.
@@ -65,8 +66,8 @@ def call(
 ) -> list[Any]:
     """``run`` on this machine, with more limits: RanksHung, too, if it takes longer in all."""
     __tracebackhide__ = True
-    if links is not None and not links.is_real:
-        device = _device_for_pacing(device)
+    if links is not None:
+        device = _device_with(links, device)
     with devices.leased(ranks, device, limits.without_progress) as found, _run_folder() as (starter, files):
         one_call = Run(starter, files, ranks, limits)
         one_call.prepare(found, links, function, args, kwargs)
@@ -77,8 +78,9 @@ _starter: Starter | None = None
 _starter_lock = threading.Lock()
 
 
-def _device_for_pacing(device: str) -> str:
-    if device == "cuda":
+def _device_with(links: Links, device: str) -> str:
+    """Slow links show what a network costs, which takes no GPU; NCCL over real ones has not been run."""
+    if device == "cuda" and not links.is_real:
         raise ValueError(f"device={device!r}: links paced in software are for ranks on the CPU")
     return "cpu" if device == "auto" else device
 

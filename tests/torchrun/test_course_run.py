@@ -70,6 +70,26 @@ def test_a_notebook_runs_on_the_ranks_that_are_there(tmp_path):
 
 
 @pytest.mark.long
+TRAFFIC = """
+def sent():
+    counts = []
+    for _ in range(2):
+        tensor = torch.ones(6)
+        with ranks.traffic() as traffic:
+            all_reduce.ring(tensor)
+        all_reduce.ring(tensor)  # not counted, and as before
+        counts.append(traffic.total_sent)
+    return counts
+print(ranks.run(sent, 2))
+"""
+
+
+def test_traffic_is_counted_and_then_let_go(tmp_path):
+    start = "import torch\nfrom course_lib import all_reduce, ranks"
+    done = torchrun(write(tmp_path / "n.ipynb", {"imports": start, "traffic": TRAFFIC}))
+    assert done.returncode == 0 and "[[24, 24], [24, 24]]" in done.stdout, done.stderr
+
+
 def test_a_failing_cell_fails_the_command_and_names_rank_and_line(tmp_path):
     cells = {"imports": CELLS["imports"], "bad": "def g():\n    assert dist.get_rank() == 0, 'not zero'\n"
              "    dist.barrier()\nranks.run(g, 2)"}  # fmt: skip
