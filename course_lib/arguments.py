@@ -18,11 +18,24 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
     Raises ValueError for what is not a whole number of at least ``least``, and for floats too large to be
     exact.
     """
-    number = _exact_int(value)
+    number = exact_int(value)
     if number is None or number < least:
         expected = "a positive whole number" if least == 1 else f"a whole number, {least} or more"
         raise ValueError(f"{name}={value!r}: expected {expected}{_hint(value)}")
     return number
+
+
+def exact_int(value: object) -> int | None:
+    """``value`` as an int, if it is a whole number exactly; else None, as for a bool."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)  # int, and numpy's integers
+    except TypeError:
+        pass
+    if isinstance(value, Real) and value == value and abs(value) <= _EXACT_FLOATS and value == int(value):
+        return int(value)
+    return None
 
 
 def one_of(name: str, value: object, options: Iterable[str]) -> str:
@@ -75,18 +88,6 @@ def _words(name: str) -> list[str]:
 def _plain(name: str) -> str:
     """"H100_SXM" and "h100-sxm" alike."""
     return "".join(_words(name))
-
-
-def _exact_int(value: object) -> int | None:
-    if isinstance(value, bool):
-        return None
-    try:
-        return operator.index(value)  # int, and numpy's integers
-    except TypeError:
-        pass
-    if isinstance(value, Real) and value == value and abs(value) <= _EXACT_FLOATS and value == int(value):
-        return int(value)
-    return None
 
 
 def _hint(value: object) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from course_lib.arguments import Catalog, whole_number
+from course_lib.arguments import Catalog, exact_int, whole_number
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,7 @@ def _bytes_per_parameter(recipe: str, zero_stage: int) -> tuple[list[int], list[
 
 
 def _stage(zero_stage: object) -> int:
-    if isinstance(zero_stage, bool) or zero_stage not in (0, 1, 2, 3):
+    stage = exact_int(zero_stage)
+    if stage not in (0, 1, 2, 3):
         raise ValueError(f"zero_stage={zero_stage!r}: expected 0, 1, 2 or 3")
-    return zero_stage
+    return stage

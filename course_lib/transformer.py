@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 from course_lib.arguments import Catalog, one_of, true_or_false, whole_number
 
@@ -80,11 +81,12 @@ class TransformerConfig:
         one_of("norm", self.norm, ("layer", "rms"))
         for name in ("gated", "tied", "learned_positions", "bias", "qkv_bias"):
             true_or_false(name, getattr(self, name))
-        number = isinstance(self.dropout, int | float) and not isinstance(self.dropout, bool)
+        number = isinstance(self.dropout, Real) and not isinstance(self.dropout, bool)
         if not (number and 0 <= self.dropout < 1):
             raise ValueError(f"dropout={self.dropout!r}: expected a probability, at least 0 and below 1")
+        self._set("dropout", float(self.dropout))
 
-    def _set(self, name: str, value: int) -> None:
+    def _set(self, name: str, value: float) -> None:
         object.__setattr__(self, name, value)  # the dataclass is frozen for everyone else
 
     @property

@@ -173,6 +173,7 @@ def test_whole_floats_and_numpy_numbers_are_numbers():
     assert model_state(np.int32(2 * 10**9)).total == 32 * GB  # would overflow in 32 bits
     assert type(model_state(np.int64(5)).total) is int
     assert largest_model(80e9) == largest_model(80 * GB)
+    assert model_state(10, zero_stage=np.int64(3), ranks=np.int64(2)) == model_state(5)
 
 
 REFUSED = {
@@ -189,6 +190,8 @@ REFUSED = {
     "zero_stage=4: expected 0, 1, 2 or 3": {"zero_stage": 4},
     "zero_stage=True: expected 0, 1, 2 or 3": {"zero_stage": True},
     "zero_stage='1': expected 0, 1, 2 or 3": {"zero_stage": "1"},
+    "zero_stage=array([1, 2]): expected 0, 1, 2 or 3": {"zero_stage": np.array([1, 2])},
+    "zero_stage=np.True_: expected 0, 1, 2 or 3": {"zero_stage": np.True_},
 }
 
 

@@ -317,6 +317,7 @@ def test_numbers_of_numpy_do_not_overflow():
     config = TransformerConfig(*map(np.int32, (100, 100_000, 100, 100_000)), context=np.int32(10))
     assert config.parameters == TransformerConfig(100, 100_000, 100, 100_000, context=10).parameters
     assert type(config.parameters) is int
+    assert type(TransformerConfig(1, 8, 2, 5, context=4, dropout=np.float32(0.5)).dropout) is float
 
 
 REFUSED = {
