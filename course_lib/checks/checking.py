@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from course_lib.checks import judging, playing
 from course_lib.checks.part import Part
+from course_lib.checks.report import report
 
 
 def check(part: Part, function: Callable) -> float:
@@ -19,5 +20,5 @@ def check(part: Part, function: Callable) -> float:
             print(f"{part.example}: not yet. Replace `raise NotImplementedError()` by your code.")
             return 0.0
         judgements.append(judging.judge(part, attempt))
-    print(judging.report(part, judgements))
+    print(report(part, judgements))
     return judging.share(part, judgements)

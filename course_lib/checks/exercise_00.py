@@ -254,6 +254,7 @@ NEIGHBORS = Part(
         mistakes.nothing_returned,
         mistakes.not_a_pair,
         _no_whole_numbers,
+        mistakes.not_a_number,
         _numbers_off_the_ends,
         _swapped_numbers,
         _wrong_ring,

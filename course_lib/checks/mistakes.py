@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from course_lib.checks.part import Attempt, Compared, Recognizer
@@ -69,7 +70,8 @@ def form_changed(wrong: Compared) -> str | None:
 def numbers_reordered(wrong: Compared) -> str | None:
     for rank in wrong.wrong_ranks:
         for got, expected in _pairs(wrong.played[rank].value, wrong.case.expected[rank]):
-            if got != expected and sorted(got.numbers) == sorted(expected.numbers):
+            in_rows = expected.layout == "contiguous"  # then the memory is not what reordered them
+            if not in_rows and got != expected and sorted(got.numbers) == sorted(expected.numbers):
                 return (
                     "The right numbers have arrived in another order: a message is one block of memory, and "
                     "this tensor's rows do not lie one after the other there."
@@ -77,20 +79,30 @@ def numbers_reordered(wrong: Compared) -> str | None:
     return None
 
 
-def as_if(formula: Callable[..., Any], sentence: str) -> Recognizer:
+@dataclass(frozen=True)
+class AsIf:
     """Recognizes what comes out when ``formula`` of the arguments is computed, and not what was asked.
 
-    A case in which both give the same numbers is wrong for another reason.
+    A case in which both give the same numbers is wrong for another reason.  Other mistakes may give this
+    number, too, so ``report`` weighs all cases.  ``case_by_case`` mistakes can be made in one case and not in
+    the next one, such as a slip in a table; a right case then says nothing against them.
     """
 
-    def recognize(wrong: Compared) -> str | None:
-        made = [formula(*wrong.case.arguments[rank]) for rank in wrong.wrong_ranks]
+    formula: Callable[..., Any]
+    sentence: str
+    case_by_case: bool = False
+
+    def __call__(self, wrong: Compared) -> str | None:
+        made = [self.formula(*wrong.case.arguments[rank]) for rank in wrong.wrong_ranks]
         expected = [wrong.case.expected[rank] for rank in wrong.wrong_ranks]
         got = [wrong.played[rank].value for rank in wrong.wrong_ranks]
         differs = not all(map(_same_numbers, made, expected))
-        return sentence if differs and all(map(_same_numbers, got, made)) else None
+        return self.sentence if differs and all(map(_same_numbers, got, made)) else None
 
-    return recognize
+    def would_be_wrong_in(self, right: Compared) -> bool:
+        """Whether a right case is one that the formula would have got wrong."""
+        made = [self.formula(*arguments) for arguments in right.case.arguments]
+        return not self.case_by_case and not all(map(_same_numbers, made, right.case.expected))
 
 
 _UNITS = {10**9: "GB", 2**30: "GiB", 10**6: "MB", 2**20: "MiB"}
@@ -106,6 +118,26 @@ def other_unit_than_bytes(wrong: Compared) -> str | None:
     return None
 
 
+def not_a_number(wrong: Compared) -> str | None:
+    for rank in wrong.wrong_ranks:
+        for got, expected in _pairs(wrong.played[rank].value, wrong.case.expected[rank]):
+            if type(expected) in (int, float) and (what := _instead_of_a_number(got)):
+                return f"A number is expected, and this is {what}."
+    return None
+
+
+def _instead_of_a_number(got: object) -> str | None:
+    if isinstance(got, Tensor):
+        return "a tensor (`.item()` takes the number out of it)"
+    if isinstance(got, tuple):
+        return "several values"
+    if isinstance(got, str):
+        return "text"
+    if type(got) is float and not math.isfinite(got):
+        return f"{got}: something was divided by zero, or a float grew too large"
+    return None if type(got) in (int, float) else str(got)
+
+
 def no_whole_number(wrong: Compared) -> str | None:
     for rank in wrong.wrong_ranks:
         pairs = _pairs(wrong.played[rank].value, wrong.case.expected[rank])
@@ -119,7 +151,7 @@ def no_whole_number(wrong: Compared) -> str | None:
 
 def in_bytes(*mistaken: Recognizer) -> tuple[Recognizer, ...]:
     """Recognizers for results in bytes: a part's own between those that all such parts share."""
-    return (nothing_returned, other_unit_than_bytes, *mistaken, no_whole_number)
+    return (nothing_returned, not_a_number, other_unit_than_bytes, *mistaken, no_whole_number)
 
 
 def in_error(attempt: Attempt) -> str | None:
@@ -168,6 +200,8 @@ def _waits_for(attempt: Attempt, ranks: list[int]) -> bool:
 
 def _in_failure(attempt: Attempt) -> str | None:
     text = str(attempt.error)
+    if "raised TypeError" in text and " positional argument" in text and "in <lambda>, playing.py" in text:
+        return "The function does not take the arguments that it gets: keep the line with `def` as it was."
     return next((sentence for sign, sentence in _IN_FAILURES.items() if sign in text), None)
 
 

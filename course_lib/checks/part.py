@@ -5,14 +5,15 @@ A check runs in three steps that know nothing of each other:
 * ``draw(N)`` of a Part gives the cases for a world size: what each rank gets, and what it must return;
 * ``playing`` runs a learner's function on all of them, in one call of ``ranks.run``, and hands back what each
   rank returned as plain data (``values``), with the messages that it posted (``recorder``);
-* ``judging`` compares the two in the notebook's process and asks the part's recognizers what a mistake looks
-  like.
+* ``judging`` compares the two in the notebook's process, ``wording`` puts into lines what was seen, and
+  ``report`` asks the part's recognizers which mistake explains most of it.
 
 ``checking`` puts the three together.  A check's value is the share of its world sizes that are right, a float
 from 0.0 to 1.0.  Every check cell is worth one point in nbgrader, which takes a float as the points earned.
 
 A function that talks to nobody, such as a formula, has a part with ``world_sizes=ONE_PROCESS``.  It is played
-in the same way, one fresh process for each case, and the value is the share of the cases.
+in the same way, one fresh process for each case, and the value is the share of the cases.  There it is called
+twice, since what a function keeps from its first call shows in its second.
 """
 
 from __future__ import annotations
@@ -33,18 +34,20 @@ class Case:
     """One call on every rank: ``arguments[r]`` is what rank r gets and ``expected[r]`` what it must return.
 
     All is plain data as in ``values``.  ``late_rank`` calls the function a moment after the others, so that
-    a rank that does not wait for its message has not got it by luck.
+    a rank that does not wait for its message has not got it by luck.  What is expected in a ``secret`` case
+    is never printed, so that a table of what was printed earns less than a function that computes.
     """
 
     title: str
     arguments: tuple[tuple, ...]
     expected: tuple[Any, ...]
     late_rank: int | None = None
+    secret: bool = False
 
     @classmethod
-    def alone(cls, title: str, arguments: tuple, expected: Any) -> Case:
+    def alone(cls, title: str, arguments: tuple, expected: Any, secret: bool = False) -> Case:
         """A call in one process."""
-        return cls(title, (arguments,), (expected,))
+        return cls(title, (arguments,), (expected,), secret=secret)
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,8 @@ class Part:
     """One part of an exercise.
 
     ``example`` is how the learner's function is called.  ``draw`` gives the cases for a world size.
-    ``recognizers`` say in one sentence what a wrong result looks like; the first that knows it is heard.
+    ``recognizers`` say in one sentence what a wrong result looks like; the first that knows it is heard, and
+    of the formulas before it (``mistakes.AsIf``) all that fit.
     ``recognize_error`` does the same for a run that failed or hung.  ``accept`` may find fault with a right
     result, for example with the way its messages were posted.
     """
@@ -114,7 +118,7 @@ class Part:
     def runs(self) -> list[tuple[int, Sequence[Case]]]:
         """World size and cases of each run."""
         if self.one_process:
-            return [(1, [case]) for case in self.draw(1)]
+            return [(1, [case, case]) for case in self.draw(1)]
         return [(size, self.draw(size)) for size in self.world_sizes]
 
 
@@ -125,7 +129,9 @@ def is_right(case: Case, rank: int, played: Played) -> bool:
 
 
 def _same(value: Any, expected: Any) -> bool:
-    """Equal, and of the same type: True is not 1, and 2.0 is not 2."""
+    """Equal, and of the same type: True is not 1, and 2.0 is not 2; but 2 will do for 2.0."""
+    if (type(value), type(expected)) == (int, float):
+        return value == expected
     if type(value) is not type(expected):
         return False
     if isinstance(expected, tuple):

@@ -8,12 +8,18 @@ process.  Cases are described in the same way, so drawing and comparing them nee
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 _SHOWN = 4  # numbers of a tensor in a message
+_ITEMS_SHOWN = 8  # of a tuple
+_DIGITS_SHOWN = 40
 _MOST_NUMBERS = 2**20  # of a tensor that a learner's function returns
+_MOST_ITEMS = 1000  # of a list
+_MOST_BITS = 1000  # of an integer: so it can be written out, and compared with floats
+_MOST_CHARACTERS = 10_000
 _GROUPED_FROM = 10_000  # digits in groups of three, as Python writes them
 
 
@@ -67,7 +73,7 @@ class Unknown:
     type_name: str
 
     def __str__(self) -> str:
-        return f"a {self.type_name}"
+        return f"{'an' if self.type_name[:1] in tuple('aeiouAEIO') else 'a'} {self.type_name}"
 
 
 def counting_up(dtype: str, shape: tuple[int, ...], first: int, layout: str = "contiguous") -> Tensor:
@@ -81,9 +87,10 @@ def describe(value: Any, depth: int = 3) -> Any:
     """``value`` as plain data: called in a rank, right after the learner's function has returned."""
     import torch
 
+    value = _plain(value)
     if type(value) in (int, float, bool, str, type(None)):
-        return value
-    if type(value) in (tuple, list) and depth:
+        return value if _is_short(value) else Unknown(f"very long {type(value).__name__}")
+    if type(value) in (tuple, list) and depth and len(value) <= _MOST_ITEMS:
         return tuple(describe(item, depth - 1) for item in value)
     if isinstance(value, torch.Tensor) and value.numel() <= _MOST_NUMBERS:
         numbers = tuple(value.detach().to("cpu", copy=True).reshape(-1).tolist())
@@ -91,6 +98,20 @@ def describe(value: Any, depth: int = 3) -> Any:
     if isinstance(value, torch.nn.Module):
         return _describe_module(value)
     return Unknown(type(value).__name__[:60])
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy's as Python's own: `numpy.prod` and the like return them unasked."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(value, numpy.generic):
+        return value
+    number = value.item()
+    return number if type(number) in (int, float, bool) else value
+
+
+def _is_short(value: Any) -> bool:
+    """Whether it is worth the way to the check."""
+    return value.bit_length() <= _MOST_BITS if type(value) is int else len(str(value)) <= _MOST_CHARACTERS
 
 
 def _describe_module(module: Any) -> Module:
@@ -161,7 +182,7 @@ def tensors(value: Any) -> Iterator[Any]:
 
     if isinstance(value, torch.Tensor):
         yield value
-    elif isinstance(value, (list, tuple)):
+    elif isinstance(value, (list, tuple)) and len(value) <= _MOST_ITEMS:
         for item in value:
             yield from tensors(item)
 
@@ -169,7 +190,11 @@ def tensors(value: Any) -> Iterator[Any]:
 def text(value: Any) -> str:
     """A described value as a learner reads it."""
     if isinstance(value, tuple):
-        return f"({', '.join(text(item) for item in value)})"
+        more = ["…"] if len(value) > _ITEMS_SHOWN else []
+        items = ", ".join([*map(text, value[:_ITEMS_SHOWN]), *more])
+        return f"({items},)" if len(value) == 1 else f"({items})"
+    if type(value) is int and abs(value) >= 10**_DIGITS_SHOWN:
+        return f"{str(value)[:_DIGITS_SHOWN]}… ({len(str(abs(value)))} digits)"
     if type(value) in (int, float) and abs(value) >= _GROUPED_FROM:
         return f"{value:_}"
     return repr(value)[:80] if isinstance(value, str) else str(value)

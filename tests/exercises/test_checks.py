@@ -2,17 +2,21 @@
 
 import sys
 import time
+from dataclasses import replace
 from datetime import timedelta
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.checks import mistakes, nccl_order, playing, values
+from course_lib.checks import exercise_00, exercise_01, mistakes, nccl_order, playing, values
 from course_lib.checks.checking import check
+from course_lib.checks.judging import judge
 from course_lib.checks.messages import Message
-from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part, Played
+from course_lib.checks.part import ONE_PROCESS, Attempt, Case, Compared, Part, Played
+from course_lib.checks.report import report
 from course_lib.checks.values import Module, Tensor, counting_up
 from course_lib.ranks import launch
 
@@ -44,12 +48,24 @@ def test_values_that_only_look_alike_differ():
     assert Tensor("float32", (1,), (float("nan"),)) == Tensor("float32", (1,), (float("nan"),))
 
 
+@pytest.mark.parametrize("value", [np.int64(7), np.uint8(7), np.float32(1.5), np.bool_(True), (np.int64(7),)])
+def test_numpys_numbers_are_taken_as_pythons(value):
+    described = values.describe(value)
+    assert described == value
+    item = described[0] if isinstance(described, tuple) else described
+    assert type(item) in (int, float, bool)
+
+
 class Liar(int):
     def __eq__(self, other):
         return True
 
 
-@pytest.mark.parametrize("value", [Liar(1), {1: 2}, object(), [[[[[1]]]]], torch.empty(2**20 + 1)])
+@pytest.mark.parametrize(
+    "value",
+    [Liar(1), {1: 2}, object(), [[[[[1]]]]], torch.empty(2**20 + 1), 1 << 1000, "a" * 10**5, [1] * 10**4],
+    ids=lambda value: type(value).__name__,
+)
 def test_what_is_not_plain_becomes_its_types_name(value):
     described = values.describe(value)
     assert described != 1
@@ -97,7 +113,8 @@ def test_a_tensor_of_torchs_own_layers_is_described_as_it_is():
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(1024, "1024"), (10**4, "10_000"), ((2, -(10**13)), "(2, -10_000_000_000_000)"), (15e5, "1_500_000.0")],
+    [(1024, "1024"), (10**4, "10_000"), ((2, -(10**13)), "(2, -10_000_000_000_000)"), (15e5, "1_500_000.0"),
+     (10**299, f"1{39 * '0'}… (300 digits)"), ((7,), "(7,)"), ((1,) * 9, "(1, 1, 1, 1, 1, 1, 1, 1, …)")],
 )
 def test_large_numbers_are_readable(value, shown):
     assert values.text(value) == shown
@@ -125,13 +142,27 @@ def test_nothing_has_no_unit():
     assert mistakes.other_unit_than_bytes(compared((0, "a"), (0, "b"))) is None
 
 
+@pytest.mark.parametrize(
+    ("got", "what"),
+    [
+        ("7", "text"), (True, "True"), (Tensor("int64", (), (7,)), "a tensor"), ((7, 8), "several values"),
+        (float("nan"), "nan: something was divided by zero"), (float("inf"), "inf"),
+        (values.Unknown("dict"), "a dict"),
+    ],
+)  # fmt: skip
+def test_what_is_not_a_number_is_named(got, what):
+    assert f"and this is {what}" in mistakes.not_a_number(compared(8, got))
+    assert f"and this is {what}" in mistakes.not_a_number(compared((8, 9), (8, got)))
+    assert mistakes.not_a_number(compared(8, 7.0)) is None
+
+
 def test_a_float_in_place_of_a_whole_number_is_named():
     assert "Bytes are whole numbers" in mistakes.no_whole_number(compared((1, 2), (1, 2.0)))
     assert mistakes.no_whole_number(compared((1, 2.0), (2, 2.0))) is None
 
 
 def test_a_mistaken_formula_is_recognized_in_all_wrong_ranks():
-    recognize = mistakes.as_if(lambda x: (x, "all"), "sentence")
+    recognize = mistakes.AsIf(lambda x: (x, "all"), "sentence")
     assert recognize(compared((2, "all"), (1, "all"), 1)) == "sentence"
     assert recognize(compared((2, "all"), (1.0 + 1e-12, "all"), 1)) == "sentence"
     assert recognize(compared((1, "all"), (1.0, "all"), 1)) is None  # the formula makes no difference
@@ -248,10 +279,111 @@ def test_each_case_of_one_process_is_a_fresh_process():
 
     def remembers(x):
         seen.append(x)
-        return 2 * x * len(seen)
+        return 2 * x * len(set(seen))
 
     assert check(ALONE, remembers) == 1.0
     assert seen == []
+
+
+def test_in_one_process_a_second_call_must_give_the_same(capsys):
+    def grows(x, seen=[]):  # noqa: B006
+        print("thinking")
+        seen.append(x)
+        return 2 * x * len(seen)
+
+    assert check(ALONE, grows) == 0.0
+    printed = capsys.readouterr().out
+    indent = " " * 9
+    assert f"{indent}got      4\n{indent}printed:\n{indent}  thinking\n  WRONG" in printed
+    assert "Only the first call is right" in printed
+    assert "Only the first call" not in report_of(lambda x: 7, capsys)
+
+
+def report_of(function, capsys, part=ALONE):
+    check(part, function)
+    return capsys.readouterr().out
+
+
+def test_a_function_of_other_arguments_is_told_so_without_the_checks_own_lines(capsys):
+    printed = report_of(lambda x, y: 7, capsys, replace(ALONE, recognize_error=mistakes.in_error))
+    assert "keep the line with `def` as it was" in printed
+    assert "playing.py" not in printed
+
+
+def test_what_is_expected_in_a_secret_case_is_not_printed(capsys):
+    cases = [Case.alone(f"twice {x}", (x,), 2 * x, secret=x == 700) for x in (1, 2, 700)]
+    part = Part("double(x)", lambda ranks: cases, world_sizes=ONE_PROCESS)
+    shown = {1: 2, 2: 4}
+    for table in (shown.get, shown.__getitem__):
+        assert check(part, lambda x, table=table: table(x)) == 0.66
+        printed = capsys.readouterr().out
+        assert "1400" not in printed
+        assert "Only the case whose answer is not shown is wrong: compute" in printed
+    assert "whose answer is not shown" not in report_of(lambda x: x, capsys, part)
+    assert check(part, double) == 1.0
+
+
+# --- Which mistake is named ---
+
+A_TENSOR = Tensor("float32", (7,), (1.0,) * 7)
+COMPLEX = Tensor("complex64", (1,), (1 + 2j,))
+ODD = (
+    None, 0, -1, 1.5, float("nan"), float("inf"), "x", True, (), (1,), (None, None), (1, 2), (1.0, 2.0),
+    A_TENSOR, COMPLEX, (A_TENSOR, A_TENSOR), (A_TENSOR,), (COMPLEX, COMPLEX), (A_TENSOR, None), (A_TENSOR, 1),
+    values.Unknown("dict"), (values.Unknown("dict"),) * 2, Module({}), 2**999, -(2**999), ((1, 2), (3, 4)),
+    (1, 2, 3, None), (2**999, 2.0), ("recomputation", "x"), ("recomputation", None),
+    ("8-bit Adam", float("nan")), (1, 2, 3),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("exercise", [exercise_00, exercise_01], ids=["exercise_00", "exercise_01"])
+def test_whatever_is_returned_can_be_judged(exercise):
+    """In the notebook's process: an error there would be the check's own."""
+    parts = [part for part in vars(exercise).values() if type(part) is Part]
+    assert len(parts) > 3
+    for part in parts:
+        for case in part.draw(1 if part.one_process else 3)[:2]:
+            for value in ODD:
+                played = [Played(value, arguments, "", ()) for arguments in case.arguments]
+                judgement = judge(part, Attempt(len(played), [case], [played]))
+                assert "0 of 1" in report(part, [judgement])
+
+
+TRIPLE = mistakes.AsIf(lambda x: 3 * x, "tripled")
+SQUARE = mistakes.AsIf(lambda x: x * x, "squared")
+TRIPLED_ONCE = mistakes.AsIf(lambda x: 3 * x, "tripled", case_by_case=True)
+
+
+@pytest.mark.parametrize(
+    ("function", "recognizers", "named"),
+    [
+        (lambda x: 3 * x, [SQUARE, TRIPLE], "tripled"),  # both fit with 3, and only one everywhere
+        (lambda x: x * x, [TRIPLE, SQUARE], "squared"),
+        (lambda x: {3: 9}.get(x, 1), [SQUARE, TRIPLE], None),  # one of many wrong numbers
+        (lambda x: 9 if x == 3 else 2 * x, [TRIPLE, SQUARE], None),  # right where tripling would be wrong
+        (lambda x: 9 if x == 3 else 2 * x, [TRIPLED_ONCE], "tripled"),
+        (lambda x: 7 if x == 5 else 3 * x, [TRIPLE], "tripled"),
+    ],
+)
+def test_a_mistake_is_named_only_if_it_explains_enough(function, recognizers, named, capsys):
+    cases = [Case.alone(f"twice {x}", (x,), 2 * x) for x in (1, 3, 4, 5, 6)]
+    part = Part("double(x)", lambda ranks: cases, recognizers, world_sizes=ONE_PROCESS)
+    last = report_of(function, capsys, part).splitlines()[-3]
+    assert last.endswith(named or "6")
+    assert "tripled" not in last or named == "tripled"
+
+
+def wrong_with(*sizes):
+    def wrong(x):
+        return 2 * x + (torch.distributed.get_world_size() in sizes)
+
+    return wrong
+
+
+def test_even_numbers_of_ranks_are_named_only_if_all_of_them_are_right(capsys):
+    part = Part("double(x)", draw, world_sizes=(2, 3, 4, 5))
+    assert "only for an even number" in report_of(wrong_with(3, 5), capsys, part)
+    assert "only for an even number" not in report_of(wrong_with(2, 3, 5), capsys, part)
 
 
 def test_one_process_without_end_is_ended(monkeypatch, capsys):

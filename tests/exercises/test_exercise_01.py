@@ -25,6 +25,7 @@ def test_a_wrong_answer_is_refused_with_its_sentence(path, monkeypatch, capfd):
     printed, errors = capfd.readouterr()
     assert value < 1.0
     assert answer.SENTENCE in printed
+    assert getattr(answer, "UNSAID", "no such sentence") not in printed
     assert errors == ""
 
 
@@ -92,6 +93,12 @@ def test_a_number_from_nowhere_gets_no_wrong_explanation(name):
     named = mistakes_named(name, [shapes[name]] * len(part(name).draw(1)))
     assert len(named) > 4
     assert set(named) == {None}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_one_case_is_secret_and_one_of_many(name):
+    cases = part(name).draw(1)
+    assert [case.secret for case in cases] == [False] * (len(cases) - 1) + [True]
 
 
 def test_the_notebooks_process_needs_no_torch():

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from course_lib import activations, memory
 from course_lib.checks import mistakes
 from course_lib.checks.exercise_01.fitting import OF_ONE_LAYER, ONE_LAYER, needed, state
-from course_lib.checks.mistakes import as_if
+from course_lib.checks.mistakes import AsIf
 from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part
 from course_lib.transformer import CONFIGS, TransformerConfig
 
 CHANGES = ("8-bit Adam", "recomputation", "micro-batch 1")
+_SECRET = ("gpt-2-large", 4, 1024)
 _SITUATIONS = (
     ("gpt-2-xl", 1, 512),
     ("llama-2-7b", 2, 4096),
@@ -20,6 +21,7 @@ _SITUATIONS = (
     ("gpt-2-medium", 32, 1024),
     ("mistral-7b-v0.1", 4, 4096),
     ("qwen2.5-0.5b", 16, 2048),
+    _SECRET,
 )
 
 _Answer = tuple[str, int]
@@ -27,7 +29,12 @@ _Answer = tuple[str, int]
 
 def _draw(ranks: int) -> list[Case]:
     return [
-        Case.alone(f"{model}, micro-batch {b}, sequence {s}", (model, b, s), _most(freed(model, b, s)))
+        Case.alone(
+            f"{model}, micro-batch {b}, sequence {s}",
+            (model, b, s),
+            _most(freed(model, b, s)),
+            (model, b, s) == _SECRET,
+        )
         for model, b, s in _SITUATIONS
     ]
 
@@ -88,9 +95,7 @@ def _what_is_left(*arguments) -> _Answer:
 def _another_choice(wrong: Compared) -> str | None:
     """The right number, of a change that frees less."""
     if wrong.played[0].value in freed(*wrong.case.arguments[0]).items():
-        return (
-            f"{wrong.played[0].value[0]} frees that much, but another change frees more: compute all three."
-        )
+        return "The change that is named frees that much, but another one frees more: compute all three."
     return None
 
 
@@ -106,24 +111,24 @@ FREES_MOST = Part(
     _draw,
     mistakes.in_bytes(
         _no_change,
-        _another_choice,
-        as_if(
+        AsIf(
             _what_is_left,
             "This is what is still needed after the change. What it frees is the difference.",
         ),
-        *(as_if(_when_kept_is(kept), ONE_LAYER) for kept in OF_ONE_LAYER),
-        as_if(
+        *(AsIf(_when_kept_is(kept), ONE_LAYER) for kept in OF_ONE_LAYER),
+        AsIf(
             _when_freed_by("recomputation", activations.model_bytes),
             "Recomputation does not free all activations: each layer's input stays, and so do the logits.",
         ),
-        as_if(
+        AsIf(
             _when_freed_by("8-bit Adam", lambda config, *batch: 8 * config.parameters),
             "8-bit Adam still keeps its two numbers for each parameter, one byte each.",
         ),
-        as_if(
+        AsIf(
             _when_freed_by("micro-batch 1", lambda config, b, s: needed(config, b, s) * (b - 1) // b),
             "A smaller micro-batch leaves the model state as it is: only activations shrink.",
         ),
+        _another_choice,
     ),
     mistakes.in_error,
     world_sizes=ONE_PROCESS,

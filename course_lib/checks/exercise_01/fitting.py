@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from course_lib import activations, memory
 from course_lib.checks import mistakes
-from course_lib.checks.mistakes import as_if
-from course_lib.checks.part import ONE_PROCESS, Case, Part
+from course_lib.checks.mistakes import AsIf
+from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part
 from course_lib.hardware import ACCELERATORS
 from course_lib.transformer import CONFIGS, TransformerConfig
 
+_SECRET = ("gpt-2-xl", "a100-80gb", 4, 1024)
 _SITUATIONS = (
     ("gpt-2-small", "l4", 4, 1024),
     ("gpt-2-medium", "rtx-4090", 8, 512),
@@ -20,6 +21,7 @@ _SITUATIONS = (
     ("qwen2.5-0.5b", "rtx-4090", 2, 2048),
     ("llama-2-7b", "h100-sxm", 1, 4096),
     ("llama-2-70b", "rtx-3060", 1, 512),
+    _SECRET,
 )
 ONE_LAYER = (
     "The activations of one layer only are counted. Each layer keeps its own until the backward pass comes "
@@ -29,10 +31,11 @@ ONE_LAYER = (
 
 def _draw(ranks: int) -> list[Case]:
     cases = []
-    for model, card, micro_batch, sequence in _SITUATIONS:
+    for situation in _SITUATIONS:
+        model, card, micro_batch, sequence = situation
         arguments = (model, ACCELERATORS[card].memory_bytes, micro_batch, sequence)
         title = f"{model} on {card}, micro-batch {micro_batch}, sequence {sequence}"
-        cases.append(Case.alone(title, arguments, _most_layers(*arguments)))
+        cases.append(Case.alone(title, arguments, _most_layers(*arguments), situation == _SECRET))
     return cases
 
 
@@ -96,40 +99,54 @@ def _with_memory(unit: float) -> Callable:
     return lambda model, memory_bytes, *batch: _most_layers(model, memory_bytes * unit, *batch)
 
 
+def _no_whole_layers(wrong: Compared) -> str | None:
+    if type(wrong.played[0].value) is float:
+        return "A number of layers is whole, and this is a float: `//` in place of `/` rounds it down."
+    return None
+
+
 MOST_LAYERS = Part(
     "most_layers(model, memory_bytes, micro_batch, sequence)",
     _draw,
-    mistakes.in_bytes(
-        *(as_if(_with(kept), ONE_LAYER) for kept in OF_ONE_LAYER),
+    (
+        mistakes.nothing_returned,
+        mistakes.not_a_number,
+        *(AsIf(_with(kept), ONE_LAYER) for kept in OF_ONE_LAYER),
         *(
-            as_if(
+            AsIf(
                 _with(_all_alike(kept)),
                 "Layers times `layer_bytes` is not all: it has no logits, and it knows GPT-2's layers only.",
             )
             for kept in (_paper, _no_dropout)
         ),
-        as_if(
+        AsIf(
             _with(lambda config, *batch: 0),
             "The activations are forgotten: they must fit beside the model state.",
         ),
-        as_if(
+        AsIf(
             _when_needed_is(lambda config, micro_batch, sequence: needed(config, 1, sequence)),
             "The activations are those of one sequence: a micro-batch of b keeps b times as much.",
         ),
-        as_if(
+        AsIf(
             _when_needed_is(lambda config, *batch: needed(config, *batch) + 2 * config.parameters),
             "The gradients are taken as fp32: mixed-adam has bf16 gradients, 16 bytes per parameter in all.",
         ),
-        as_if(
+        AsIf(
             _when_needed_is(lambda config, *batch: needed(config, *batch) - 4 * config.parameters),
             "The master weights are forgotten: mixed-adam takes 16 bytes per parameter, not 12.",
         ),
-        *(as_if(_with_memory(unit), "GiB are taken for GB: compare both in bytes.") for unit in _UNITS),
-        as_if(
+        *(AsIf(_with_memory(unit), "GiB are taken for GB: compare both in bytes.") for unit in _UNITS),
+        AsIf(
             lambda *arguments: _most_layers(*arguments) + 1,
             "This many layers do not fit any more: the last number that fits is one less.",
+            case_by_case=True,
         ),
-        as_if(lambda *arguments: _most_layers(*arguments) - 1, "One layer more would still fit."),
+        AsIf(
+            lambda *arguments: _most_layers(*arguments) - 1,
+            "One layer more would still fit.",
+            case_by_case=True,
+        ),
+        _no_whole_layers,
     ),
     mistakes.in_error,
     world_sizes=ONE_PROCESS,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from course_lib.checks import mistakes
-from course_lib.checks.mistakes import as_if
+from course_lib.checks.mistakes import AsIf
 from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part
 from course_lib.checks.values import Module, Tensor, counting_up
 
@@ -31,6 +31,7 @@ _HALF = _tensors("bfloat16", {"attention.weight": (9, 9), "mlp.weight": (11, 9)}
 _BASE = _tensors("int8", {"base.weight": (10, 10)})
 _ADAPTER = _tensors("bfloat16", {"adapter.down": (2, 10), "adapter.up": (10, 2)})
 
+_SECRET = "float32, bfloat16 and int8 layers"
 MODULES = {
     "two linear layers, float32": Module(_LINEAR),
     "a head tied to the embedding": Module(_TIED),
@@ -39,11 +40,15 @@ MODULES = {
     "a frozen int8 layer with a bfloat16 adapter": Module({**_BASE, **_ADAPTER}, frozenset(_BASE)),
     "tied, frozen, and in two dtypes": Module({**_TIED, **_HALF}, frozenset({"embedding.weight"})),
     "no parameters, only buffers": Module({}, buffers=_RUNNING),
+    _SECRET: Module({**_HALF, **_LINEAR, **_BASE}, frozenset(_BASE)),
 }
 
 
 def _draw(ranks: int) -> list[Case]:
-    return [Case.alone(title, (module,), _unique_bytes(module)) for title, module in MODULES.items()]
+    return [
+        Case.alone(title, (module,), _unique_bytes(module), title == _SECRET)
+        for title, module in MODULES.items()
+    ]
 
 
 def _unique_bytes(module: Module) -> int:
@@ -86,24 +91,24 @@ PARAMETER_BYTES = Part(
     (
         _module_altered,
         *mistakes.in_bytes(
-            as_if(
+            AsIf(
                 _every_name,
                 "A tied weight is counted twice: it has two names, but it is one tensor, once in memory.",
             ),
-            as_if(
+            AsIf(
                 lambda module: _unique_bytes(module) + _size(module.buffers),
                 "Buffers are counted, too, such as the running statistics of a batch norm. They take memory, "
                 "but they are no parameters: nothing trains them.",
             ),
-            as_if(
+            AsIf(
                 _elements,
                 "This is the number of elements, and bytes are asked for: how many has one element?",
             ),
-            as_if(
+            AsIf(
                 lambda module: 4 * _elements(module),
                 "Every element is taken as four bytes, and only float32 has four: ask each tensor.",
             ),
-            as_if(
+            AsIf(
                 _trainable_only,
                 "Frozen parameters are left out. They have no gradient, but they are in memory all the same.",
             ),

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from course_lib import memory
 from course_lib.checks import mistakes
-from course_lib.checks.mistakes import as_if
+from course_lib.checks.mistakes import AsIf
 from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part
 
-_PARAMETERS = {
-    "mixed-adam": 124_439_808,
-    "fp32-adam": 1_557_611_200,
-    "mixed-adam-fp32-grads": 6_738_415_616,
-    "mixed-8bit-adam": 8_030_261_248,
-    "mixed-sgd-momentum": 7_615_616_512,
-    "bf16-adam": 10**16 + 1,  # a float would lose the last one
-}
+_SECRET = ("mixed-adam", 354_823_168)
+_SITUATIONS = (
+    ("mixed-adam", 124_439_808),
+    ("fp32-adam", 1_557_611_200),
+    ("mixed-adam-fp32-grads", 6_738_415_616),
+    ("mixed-8bit-adam", 8_030_261_248),
+    ("mixed-sgd-momentum", 7_615_616_512),
+    ("bf16-adam", 10**16 + 1),  # a float would lose the last one
+    _SECRET,
+)
 _PIECES = ("weights", "gradients", "master", "optimizer")
 
 
 def _draw(ranks: int) -> list[Case]:
-    return [
-        Case.alone(f"{recipe}, {parameters:,} parameters", (parameters, recipe), _pieces(parameters, recipe))
-        for recipe, parameters in _PARAMETERS.items()
-    ]
+    cases = []
+    for recipe, parameters in _SITUATIONS:
+        title, arguments = f"{recipe}, {parameters:,} parameters", (parameters, recipe)
+        cases.append(Case.alone(title, arguments, _pieces(*arguments), (recipe, parameters) == _SECRET))
+    return cases
 
 
 def _pieces(parameters: int, recipe: str) -> tuple[int, ...]:
@@ -35,6 +39,7 @@ def _pieces(parameters: int, recipe: str) -> tuple[int, ...]:
 # --- What mistakes look like ---
 
 _State = memory.ModelState
+_slip = partial(AsIf, case_by_case=True)  # each recipe is a line of a table
 
 
 def _with(**mistaken: Callable[[int, _State], int]) -> Callable[[int, str], tuple[int, ...]]:
@@ -68,30 +73,30 @@ MODEL_STATE = Part(
     _draw,
     mistakes.in_bytes(
         _not_four,
-        as_if(
+        _slip(
             _with(gradients=lambda parameters, state: 4 * parameters),
             "The gradients are taken as fp32, and this recipe keeps them in bf16: two bytes.",
         ),
-        as_if(
+        _slip(
             _with(master=lambda parameters, state: 0),
             "The master weights are forgotten: beside the bf16 weights there is a copy of them in fp32.",
         ),
-        as_if(
+        _slip(
             _with(
                 master=lambda parameters, state: 0,
                 optimizer=lambda parameters, state: state.master + state.optimizer,
             ),
             "The master weights stand among the optimizer state; here they are a piece of their own.",
         ),
-        as_if(
+        _slip(
             _with(optimizer=lambda parameters, state: 8 * parameters),
             "The optimizer state is taken as two fp32 numbers for each parameter; this recipe keeps less.",
         ),
-        as_if(
+        _slip(
             _with(optimizer=lambda parameters, state: state.optimizer // 2),
             "Half of the optimizer state is missing: Adam keeps two numbers for each parameter.",
         ),
-        as_if(
+        _slip(
             _elements,
             "These are numbers of elements, and bytes are asked for: how many has one element?",
         ),

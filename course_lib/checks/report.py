@@ -1,0 +1,95 @@
+"""What a learner reads after a check: run by run, and the one mistake that explains most of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from course_lib.checks.judging import Judgement
+from course_lib.checks.mistakes import AsIf
+from course_lib.checks.part import Part, Recognizer
+from course_lib.checks.playing import SECONDS_WITHOUT_PROGRESS
+
+_SHOWN_IN_FULL = 2  # wrong runs
+
+
+def report(part: Part, judgements: Sequence[Judgement]) -> str:
+    """What was found, run by run, and the mistake that explains most."""
+    lines = [f"{part.example} (a run without progress is ended after {SECONDS_WITHOUT_PROGRESS} s)"]
+    counted = "cases" if part.one_process else "world sizes"
+    wrong = [judgement for judgement in judgements if not judgement.right]
+    for judgement in judgements:
+        first, *rest = judgement.seen
+        name = "  " if part.one_process else f"  N={judgement.ranks}  "
+        lines.append(f"{name}{'right' if judgement.right else 'WRONG'}  {first}")
+        if judgement in wrong[:_SHOWN_IN_FULL]:
+            indent = " " * len(f"{name}WRONG  ")
+            lines += [f"{indent}{line}".rstrip() for line in rest]
+    mistake = main_mistake(part, judgements)
+    right = len(judgements) - len(wrong)
+    lines += ["", *([mistake, ""] if mistake else []), f"{right} of {len(judgements)} {counted} are right."]
+    return "\n".join(lines)
+
+
+def main_mistake(part: Part, judgements: Sequence[Judgement]) -> str | None:
+    """The mistake that explains most, with the world sizes or the kind of case where they tell more."""
+    pattern = _cases_pattern(judgements) if part.one_process else _sizes_pattern(judgements)
+    return " ".join(filter(None, (_explanation(part, judgements), pattern))) or None
+
+
+def _explanation(part: Part, judgements: Sequence[Judgement]) -> str | None:
+    """The mistake that was recognized most often, if it is likely: one wrong number can fit many mistakes.
+
+    It must explain half of the wrong runs.  A formula must explain half of the runs that it would make
+    wrong, too, since a learner who had computed it would not be right there.
+    """
+    wrong = [judgement for judgement in judgements if not judgement.right and not judgement.skipped]
+    heard = Counter(mistake for judgement in wrong for mistake in _heard(part.recognizers, judgement))
+    for mistake, explained in heard.most_common():
+        speaking_against = sum(_contradicts(judgement, mistake) for judgement in judgements)
+        if 2 * explained >= len(wrong) + speaking_against:
+            return mistake.sentence if isinstance(mistake, AsIf) else mistake
+    return None
+
+
+def _heard(recognizers: Sequence[Recognizer], judgement: Judgement) -> list[str | AsIf]:
+    """The first sentence that fits, and of the formulas before it all that fit."""
+    if judgement.mistake or not judgement.wrong_case:
+        return [judgement.mistake] if judgement.mistake else []
+    heard: list[str | AsIf] = []
+    for recognize in recognizers:
+        sentence = recognize(judgement.wrong_case)
+        if sentence and not isinstance(recognize, AsIf):
+            return [*heard, sentence]
+        heard += [recognize] if sentence else []
+    return heard
+
+
+def _contradicts(judgement: Judgement, mistake: str | AsIf) -> bool:
+    if not judgement.right or not isinstance(mistake, AsIf):
+        return False
+    return any(mistake.would_be_wrong_in(compared) for compared in judgement.cases)
+
+
+def _cases_pattern(judgements: Sequence[Judgement]) -> str | None:
+    """Seen where a table of the answers that were printed is returned."""
+    wrong = [judgement for judgement in judgements if not judgement.right]
+    if wrong and len(wrong) < len(judgements) and wrong == [one for one in judgements if one.secret]:
+        return (
+            "Only the case whose answer is not shown is wrong: compute what is returned from what is given, "
+            "whatever that is."
+        )
+    return None
+
+
+def _sizes_pattern(judgements: Sequence[Judgement]) -> str | None:
+    wrong = [judgement.ranks for judgement in judgements if not judgement.right and not judgement.skipped]
+    right = [judgement.ranks for judgement in judgements if judgement.right and judgement.ranks > 1]
+    odd = [ranks for ranks in (*wrong, *right) if ranks % 2]
+    if right and {3, 5} <= set(wrong) and set(odd) == set(wrong):
+        return "It works only for an even number of ranks."
+    if wrong == [2] and len(right) > 1:
+        return "Only two ranks, where both neighbors are the same rank, are wrong."
+    if wrong == [1] and right:
+        return "Only one rank alone, which is its own neighbor, is wrong."
+    return None

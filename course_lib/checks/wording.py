@@ -1,0 +1,100 @@
+"""What was seen in one run, in lines that a learner reads.  Nothing here decides what is right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import takewhile
+
+from course_lib.checks import values
+from course_lib.checks.part import Attempt, Case, Compared, Played
+from course_lib.checks.playing import (
+    CASE_BEGINS,
+    SECONDS_FOR_ONE_WORLD_SIZE,
+    SECONDS_WITHOUT_PROGRESS,
+    is_endless,
+    is_hang,
+)
+
+_RANKS_SHOWN = 3
+_LONGEST_LINE = 500
+
+
+def case_by_case(cases: Sequence[Compared]) -> list[str]:
+    """Each case right or wrong; of the first wrong one what was expected and what came."""
+    wrong = sum(bool(compared.wrong_ranks) for compared in cases)
+    lines, explained = [f"{wrong} of {counted(len(cases), 'case')}"], False
+    for compared in cases:
+        is_wrong = bool(compared.wrong_ranks)
+        lines.append(f"{'WRONG' if is_wrong else 'right'}  {compared.case.title}")
+        if is_wrong and not explained:
+            lines += [f"       {line}" for line in _differences(compared)]
+            explained = True
+    return lines
+
+
+def _differences(wrong: Compared) -> list[str]:
+    lines = []
+    for rank in wrong.wrong_ranks[:_RANKS_SHOWN]:
+        expected, got = expected_and_got(wrong, rank)
+        lines += [f"rank {rank}: {expected}", f"        {got}"]
+    left_out = len(wrong.wrong_ranks) - _RANKS_SHOWN
+    return lines + ([f"and {counted(left_out, 'more rank')}"] if left_out > 0 else [])
+
+
+def expected_and_got(wrong: Compared, rank: int) -> tuple[str, str]:
+    played = wrong.played[rank]
+    case = wrong.case
+    expected = "(not shown in this case)" if case.secret else values.text(case.expected[rank])
+    return (
+        f"expected {expected}",
+        f"got      {values.text(played.value)}{_besides(case, rank, played)}",
+    )
+
+
+def _besides(case: Case, rank: int, played: Played) -> str:
+    if played.arguments != case.arguments[rank]:
+        return ", and an argument was altered"
+    return f", sharing memory with {played.shares_memory}" if played.shares_memory else ""
+
+
+def how_ranks_ended(attempt: Attempt) -> list[str]:
+    """The title of the case in which a run ended early, since ranks begin a case together; then the report.
+
+    A rank that runs none of the learner's lines has returned and waits for the next case.
+    """
+    numbers = re.findall(f"{CASE_BEGINS}(\\d+)", attempt.printed)
+    title = [attempt.cases[max(map(int, numbers))].title] if numbers else []
+    report = _lines(str(attempt.error))
+    return title + [re.sub(r"was running(\s+line \d+)?$", "had returned", line) for line in report]
+
+
+def how_it_ended(attempt: Attempt) -> list[str]:
+    """The same for one process: no table of ranks."""
+    if not (states := getattr(attempt.error, "states", [])):
+        return _lines(str(attempt.error))
+    if is_hang(attempt):
+        seconds = SECONDS_FOR_ONE_WORLD_SIZE if is_endless(attempt) else SECONDS_WITHOUT_PROGRESS
+        return [f"did not return within {seconds} s; it was in", f"  {states[0].line}"]
+    return _lines(re.sub("^Rank 0 ", "", str(attempt.error)))
+
+
+def _lines(report: str) -> list[str]:
+    """None of them endless, and none about the check's own line that called the function."""
+    lines = [line for line in report.splitlines() if " in <lambda>, playing.py, line" not in line]
+    return [line[:_LONGEST_LINE] for line in lines]
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def printed(attempt: Attempt) -> list[str]:
+    """The beginning of what the ranks printed; a rank alone needs no label."""
+    lines = attempt.printed.split("\n")
+    if attempt.cases[1:] == attempt.cases[:1]:  # the same call twice
+        lines = list(takewhile(lambda line: f"{CASE_BEGINS}1" not in line, lines))
+    lines = [line for line in lines if line and CASE_BEGINS not in line]
+    lines = [line.removeprefix("[rank 0] ") if attempt.ranks == 1 else line for line in lines]
+    more = [f"… and {len(lines) - 12} more lines"] if len(lines) > 12 else []
+    return ["printed:", *(f"  {line[:100]}" for line in lines[:12]), *more] if lines else []
