@@ -25,6 +25,14 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
     return number
 
 
+def positive_number(name: str, value: object) -> float:
+    """``value`` as a float, if it is a finite number above 0.  Else raises ValueError."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0 < value < float("inf"):
+        raise ValueError(f"{name}={value!r}: expected a number above 0")
+    return float(value)
+
+
 def exact_int(value: object) -> int | None:
     """``value`` as an int, if it is a whole number exactly; else None, as for a bool."""
     if isinstance(value, bool):

@@ -29,6 +29,7 @@ from course_lib.arguments import one_of, true_or_false, whole_number
 from course_lib.transformer import ATTENTION, GPT, RECOMPUTE, TransformerConfig, a_config
 
 WEIGHT_COPIES = "weight copies"
+_MOST_ELEMENTS = 2**59  # in any one tensor
 GRADIENT_CASTS = ("one-at-a-time", "all-at-once")
 
 
@@ -150,6 +151,7 @@ def training_step(
     """
     a_config(config)
     batch, sequence = whole_number("batch", batch), config.check_sequence(sequence)
+    _require_addressable(config, batch, sequence)
     _check_names(recipe, gradient_casts, attention, recompute)
     device = _a_device(device, true_or_false("fake", fake))
     with FakeTensorMode() if fake else contextlib.nullcontext():
@@ -164,6 +166,16 @@ def training_step(
     return StepMemory(
         **trainer.sizes(), weight_copies=copies, activations=activations, curve=live.curve, cuda=cuda()
     )
+
+
+def _require_addressable(config: TransformerConfig, batch: int, sequence: int) -> None:
+    """Fake tensors need no memory, but torch counts their bytes in 64 bits."""
+    widest = max(config.hidden, 2 * config.ffn, config.vocab, config.heads * sequence)
+    if max(config.parameters, batch * sequence * widest) > _MOST_ELEMENTS:
+        raise ValueError(
+            f"batch={batch}, sequence={sequence} with {config.parameters:,} parameters: expected tensors of "
+            f"at most 2**{_MOST_ELEMENTS.bit_length() - 1} elements"
+        )
 
 
 def _check_names(recipe: str, gradient_casts: str, attention: str, recompute: str) -> None:

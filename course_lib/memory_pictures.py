@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from course_lib.arguments import positive_number, whole_number
 from course_lib.palette import color_of
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def wall(models: Mapping[str, int], cards: Mapping[str, int], bytes_per_paramete
     line begins at the largest model that fits it; a model that fits none of the cards has an empty mark.
     Raises ValueError when there is no model, no card, or a number that is not above 0.
     """
+    positive_number("bytes_per_parameter", bytes_per_parameter)
     _require_positive("models", models)
     _require_positive("cards", cards)
     drawing, axes = _new_figure(
@@ -61,12 +63,13 @@ def activation_growth(
     """Draw bytes of activations over the sequence length: the formula as lines, measurements as points.
 
     ``formula`` and ``measured`` hold, for the same labels, one number of bytes for each sequence length.
-    Raises ValueError when their labels or lengths do not agree.
+    Raises ValueError when their labels or lengths do not agree, and for lengths that are not above 0.
     """
+    lengths = [whole_number("sequences", sequence) for sequence in sequences]
     if formula.keys() != measured.keys():
         raise ValueError(f"measured={list(measured)}: expected the labels of formula, {list(formula)}")
     for label in formula:
-        if not len(formula[label]) == len(measured[label]) == len(sequences):
+        if not len(formula[label]) == len(measured[label]) == len(lengths):
             raise ValueError(f"{label!r}: expected one number for each of {len(sequences)} sequence lengths")
     drawing, axes = _new_figure(
         3.6,
@@ -132,5 +135,4 @@ def _require_positive(what: str, numbers: Mapping[str, float]) -> None:
     if not numbers:
         raise ValueError(f"{what}={{}}: expected at least one")
     for name, number in numbers.items():
-        if not number > 0:
-            raise ValueError(f"{what}[{name!r}]={number!r}: expected a number above 0")
+        positive_number(f"{what}[{name!r}]", number)

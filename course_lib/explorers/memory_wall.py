@@ -34,6 +34,7 @@ PIECES = ("weights", "gradients", "master", "optimizer", "activations")
 CARDS = [name for name, card in ACCELERATORS.items() if card.memory_bytes is not None]
 LEAST, MOST = 10**7, 10**13  # parameters
 _PER_DECADE = 20  # stops of the slider of P
+_NEAR = 0.05  # a shape whose own parameters differ by more is not quite the one that was asked for
 _VOCABULARY = 50257  # GPT-3's, for shapes that follow from P
 
 Point = tuple[int, int, str]  # parameters, bytes, label
@@ -199,7 +200,7 @@ class Drawing:
 
     def __init__(self, points: Sequence[Point] = ()):
         self.figure = Picture(figsize=_SIZE, description="")
-        self._plane = _Plane(self.figure.add_axes((0.12, 0.465, 0.775, 0.425)), points)
+        self._plane = _Plane(self.figure.add_axes((0.12, 0.465, 0.775, 0.415)), points)
         self._bars = _Bars(self.figure.add_axes((0.03, 0.147, 0.925, 0.201)))
         self.changing = layer_on_top([*self._plane.changing, *self._bars.changing])
         handles = [Patch(label=LONG_NAMES.get(piece, piece), **_LOOKS[piece]) for piece in PIECES]
@@ -401,6 +402,8 @@ def _notes(choice: Choice) -> list[str]:
         "GB = 10⁹ bytes. CUDA's own memory and temporary buffers are not counted.",
         "The total is an upper bound: gradients and activations are rarely all alive at once.",
     ]
+    if choice.shape == BY_PARAMETERS and abs(config.parameters / choice.parameters - 1) > _NEAR:
+        notes[0] += f" The nearest such shape has {count(config.parameters)} parameters, with its vocabulary."
     if choice.recompute == "full":
         again = sum(layer_terms(config, choice.micro_batch, choice.sequence, attention="fused").values())
         notes[-1] += f" But backward's one layer, computed again, comes on top: {size(again)}."

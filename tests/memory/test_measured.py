@@ -259,3 +259,12 @@ def test_whole_floats_and_devices_are_taken():
 def test_the_recipes_measured_are_recipes_of_the_formulas():
     for recipe in measured_memory.RECIPES:
         assert model_state(1000, recipe).total > 0
+
+
+@pytest.mark.parametrize(("config", "batch", "sequence"), [
+    (TransformerConfig(1, 10**10, 1, 10, learned_positions=False), 1, 8),
+    (TransformerConfig(1, 8, 1, 10, learned_positions=False), 10**13, 10**7),
+    (TransformerConfig(1, 8, 1, 10, learned_positions=False), 10**20, 1)])  # fmt: skip
+def test_what_torch_can_not_count_is_refused(config, batch, sequence):
+    with pytest.raises(ValueError, match=r"expected tensors of at most 2\*\*59 elements"):
+        measured_memory.training_step(config, batch, sequence)

@@ -138,3 +138,12 @@ def test_the_module_is_quick_to_import():
     code = "import sys, course_lib.memory_pictures; print({'matplotlib', 'torch'} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("number", [0, -1, float("nan"), float("inf"), None, "7", True])
+def test_numbers_that_make_no_sense(number):
+    for arguments in (({"a": number}, {"c": 1}), ({"a": 1}, {"c": number}), ({"a": 1}, {"c": 1}, number)):
+        with pytest.raises(ValueError, match="expected a number above 0"):
+            memory_pictures.wall(*arguments)
+    with pytest.raises(ValueError, match="sequences=.*expected a positive whole number"):
+        memory_pictures.activation_growth([number], {"a": [1]}, {"a": [1]})
