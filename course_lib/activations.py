@@ -10,8 +10,8 @@ v the vocabulary, t the tensor-parallel ranks.  Korthikanti et al. is arXiv 2205
 
 from __future__ import annotations
 
-from course_lib.arguments import one_of, whole_number
-from course_lib.transformer import TransformerConfig
+from course_lib.arguments import one_of, true_or_false, whole_number
+from course_lib.transformer import ATTENTION, RECOMPUTE, TransformerConfig, a_config
 
 _ELEMENT = 2  # bytes of a 16-bit number
 _LOGIT = 4  # bytes: the loss is computed in fp32
@@ -35,8 +35,7 @@ def layer_bytes(
     "full" 2·s·b·h.  Without dropout, as transformer.GPT: s·b·h·(32 + 2·a·s/h), and 32·s·b·h with fused
     attention or selective recomputation.  Raises ValueError as layer_terms does.
     """
-    if not isinstance(dropout, bool):
-        raise ValueError(f"dropout={dropout!r}: expected True or False")
+    true_or_false("dropout", dropout)
     config = TransformerConfig(1, hidden, heads, vocab=1, context=1, dropout=0.1 if dropout else 0.0)
     return sum(layer_terms(
         config, batch, sequence, recompute, attention=attention,
@@ -70,10 +69,9 @@ def layer_terms(
     more.  Raises ValueError for sizes that are not positive whole numbers or do not divide, and for unknown
     names.
     """
-    if not isinstance(config, TransformerConfig):
-        raise ValueError(f"config={config!r}: expected a TransformerConfig, such as CONFIGS['gpt-2-small']")
-    one_of("recompute", recompute, ("none", "selective", "full"))
-    one_of("attention", attention, ("eager", "fused"))
+    a_config(config)
+    one_of("recompute", recompute, RECOMPUTE)
+    one_of("attention", attention, ATTENTION)
     sequence = whole_number("sequence", sequence)
     tokens = whole_number("batch", batch) * sequence
     mask = whole_number("mask_bytes", mask_bytes) * bool(config.dropout)
@@ -103,6 +101,10 @@ def model_bytes(
 
     With ``recompute="full"`` the backward pass needs one layer's ``layer_terms`` more, one layer at a time,
     when it has already let go of the logits.
+
+    Any sequence is counted, also one beyond ``config.context``.  A module with rotary positions runs it.  One
+    with learned positions refuses it, for want of rows in its table: the result is what it would keep with a
+    longer one.
     """
     return sum(model_terms(
         config, batch, sequence, recompute, attention=attention, mask_bytes=mask_bytes).values())
@@ -159,10 +161,8 @@ def _score_bytes(mask: int) -> int:
 
 
 def _check_shares(config: TransformerConfig, sequence: int, ranks: int, sequence_parallel: bool) -> None:
-    if not isinstance(sequence_parallel, bool):
-        raise ValueError(f"sequence_parallel={sequence_parallel!r}: expected True or False")
     shared = {"kv_heads": config.kv_heads, "ffn": config.ffn}
-    if sequence_parallel:
+    if true_or_false("sequence_parallel", sequence_parallel):
         shared["sequence"] = sequence
     for name, size in shared.items():
         if size % ranks:

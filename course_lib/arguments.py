@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import difflib
 import operator
+import re
 from collections.abc import Iterable
 from numbers import Real
 
 _EXACT_FLOATS = 2**53  # above it, not every whole number is a float, so 1e23 is not what it says
+_MOST_GUESSES = 5  # more would narrow nothing down
 
 
 def whole_number(name: str, value: object, least: int = 1) -> int:
@@ -16,21 +18,50 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
     Raises ValueError for what is not a whole number of at least ``least``, and for floats too large to be
     exact.
     """
-    number = _exact_int(value)
+    number = exact_int(value)
     if number is None or number < least:
         expected = "a positive whole number" if least == 1 else f"a whole number, {least} or more"
         raise ValueError(f"{name}={value!r}: expected {expected}{_hint(value)}")
     return number
 
 
+def positive_number(name: str, value: object) -> float:
+    """``value`` as a float, if it is a finite number above 0.  Else raises ValueError."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not 0 < value < float("inf"):
+        raise ValueError(f"{name}={value!r}: expected a number above 0")
+    return float(value)
+
+
+def exact_int(value: object) -> int | None:
+    """``value`` as an int, if it is a whole number exactly; else None, as for a bool."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)  # int, and numpy's integers
+    except TypeError:
+        pass
+    if isinstance(value, Real) and value == value and abs(value) <= _EXACT_FLOATS and value == int(value):
+        return int(value)
+    return None
+
+
 def one_of(name: str, value: object, options: Iterable[str]) -> str:
-    """``value``, if it is one of the options.  Else raises ValueError, with the nearest one."""
+    """``value``, if it is one of the options.  Else raises ValueError, with those that may be meant."""
     names = list(options)
     if isinstance(value, str) and value in names:
         return value
-    near = difflib.get_close_matches(str(value).lower(), names, n=1)
-    guess = f"; did you mean {near[0]!r}?" if near else ""
+    meant = _meant(value, names) if isinstance(value, str) else []
+    narrower = 0 < len(meant) <= min(_MOST_GUESSES, len(names) - 1)
+    guess = f"; did you mean {' or '.join(map(repr, meant))}?" if narrower else ""
     raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, names))}{guess}")
+
+
+def true_or_false(name: str, value: object) -> bool:
+    """``value``, if it is a bool.  Else raises ValueError: 0, 1 and "no" are more likely mistakes."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}={value!r}: expected True or False")
+    return value
 
 
 class Catalog(dict):
@@ -44,16 +75,27 @@ class Catalog(dict):
         return super().__getitem__(one_of(self._kind, name, self))
 
 
-def _exact_int(value: object) -> int | None:
-    if isinstance(value, bool):
-        return None
-    try:
-        return operator.index(value)  # int, and numpy's integers
-    except TypeError:
-        pass
-    if isinstance(value, Real) and value == value and abs(value) <= _EXACT_FLOATS and value == int(value):
-        return int(value)
-    return None
+def _meant(typed: str, names: list[str]) -> list[str]:
+    """Which names ``typed`` may stand for, by the first of these that finds any."""
+    plain = {name: _plain(name) for name in names}
+    if not (start := _plain(typed)):
+        return []
+    same = [name for name in names if plain[name] == start]
+    begin_so = [name for name in names if plain[name].startswith(start)]
+    contain_it = [name for name in names if start in plain[name]]
+    # Of "h100-80gb" the first word says more than that "a100-80gb" is one letter off.
+    kin = [name for name in names if _words(name)[0] == _words(typed)[0]]
+    near = difflib.get_close_matches(typed.lower(), kin or names, n=1, cutoff=0.8 if kin else 0.6)
+    return same or begin_so or contain_it or near or kin
+
+
+def _words(name: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", name.lower())
+
+
+def _plain(name: str) -> str:
+    """"H100_SXM" and "h100-sxm" alike."""
+    return "".join(_words(name))
 
 
 def _hint(value: object) -> str:

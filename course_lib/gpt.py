@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from course_lib.arguments import one_of
-from course_lib.transformer import TransformerConfig
+from course_lib.transformer import ATTENTION, RECOMPUTE, TransformerConfig, a_config
 
 ROTARY_BASE = 10_000  # as in Llama 2; longer contexts use larger ones, at the same cost
 
@@ -30,9 +30,9 @@ class GPT(nn.Module):
 
     def __init__(self, config: TransformerConfig, attention: str = "eager", recompute: str = "none") -> None:
         super().__init__()
-        one_of("attention", attention, ("eager", "fused"))
-        one_of("recompute", recompute, ("none", "selective", "full"))
-        self.config = config
+        one_of("attention", attention, ATTENTION)
+        one_of("recompute", recompute, RECOMPUTE)
+        self.config = a_config(config)
         self.token_embedding = nn.Embedding(config.vocab, config.hidden)
         if config.learned_positions:
             self.position_embedding = nn.Embedding(config.context, config.hidden)
@@ -58,10 +58,7 @@ class GPT(nn.Module):
         return self.head(self.norm(x))
 
     def _positions(self, tokens: Tensor) -> Tensor:
-        sequence = tokens.shape[1]
-        if sequence > self.config.context:
-            raise ValueError(f"sequence={sequence}: expected at most context={self.config.context}")
-        return torch.arange(sequence, device=tokens.device)
+        return torch.arange(self.config.check_sequence(tokens.shape[1]), device=tokens.device)
 
     @torch.no_grad()
     def _shrink_residuals(self) -> None:
@@ -166,12 +163,24 @@ def _eager_attention(query: Tensor, key: Tensor, value: Tensor, dropout: float) 
 
 
 def _fused_attention(query: Tensor, key: Tensor, value: Tensor, dropout: float) -> Tensor:
-    """As _eager_attention, in one kernel, which computes the scores again in backward."""
+    """As _eager_attention, in one kernel, which computes the scores again in backward.
+
+    A CPU's kernel has no dropout.  Torch takes steps then, of which autograd would keep the scores three
+    times, in fp32.  There the steps are computed again instead.
+    """
+    if dropout and query.device.type == "cpu":
+        mixed = checkpoint(_scaled_dot_product, query, key, value, dropout, use_reentrant=False)
+    else:
+        mixed = _scaled_dot_product(query, key, value, dropout)
+    return mixed.flatten(2)
+
+
+def _scaled_dot_product(query: Tensor, key: Tensor, value: Tensor, dropout: float) -> Tensor:
     shared = query.shape[2] != key.shape[2]
     query, key, value = (tensor.transpose(1, 2) for tensor in (query, key, value))
     mixed = F.scaled_dot_product_attention(
         query, key, value, dropout_p=dropout, is_causal=True, enable_gqa=shared)
-    return mixed.transpose(1, 2).flatten(2)
+    return mixed.transpose(1, 2)
 
 
 def _rotation(sequence: int, head_dim: int, like: Tensor) -> tuple[Tensor, Tensor]:

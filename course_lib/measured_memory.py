@@ -24,10 +24,12 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from course_lib.arguments import one_of, whole_number
-from course_lib.transformer import GPT, TransformerConfig
+from course_lib import memory
+from course_lib.arguments import one_of, true_or_false, whole_number
+from course_lib.transformer import ATTENTION, GPT, RECOMPUTE, TransformerConfig, a_config
 
 WEIGHT_COPIES = "weight copies"
+_MOST_ELEMENTS = 2**59  # in any one tensor
 GRADIENT_CASTS = ("one-at-a-time", "all-at-once")
 
 
@@ -129,7 +131,7 @@ def training_step(
     gradient_casts: str = "one-at-a-time",
     attention: str = "fused",
     recompute: str = "none",
-    device: str = "cpu",
+    device: str | torch.device = "cpu",
 ) -> StepMemory:
     """Measure the training step of ``transformer.GPT(config)`` on ``batch`` sequences of ``sequence`` tokens.
 
@@ -143,10 +145,15 @@ def training_step(
     ``fake=False`` uses real tensors on ``device``, which also may be "cuda"; fake ones follow the CPU's
     kernels.
 
-    Raises ValueError for an unknown recipe or way to cast, a batch or sequence that is not a positive whole
-    number, and fake tensors on another device than the CPU.
+    Raises ValueError for what is no config, a batch or sequence that is not a positive whole number, a
+    sequence longer than a table of learned positions, a recipe that is not in ``RECIPES``, another unknown
+    name, fake tensors on another device than the CPU, and a device that is not there.
     """
-    _check_arguments(batch, sequence, recipe, gradient_casts, fake, device)
+    a_config(config)
+    batch, sequence = whole_number("batch", batch), config.check_sequence(sequence)
+    _require_addressable(config, batch, sequence)
+    _check_names(recipe, gradient_casts, attention, recompute)
+    device = _a_device(device, true_or_false("fake", fake))
     with FakeTensorMode() if fake else contextlib.nullcontext():
         with _LiveBytes() as live:
             trainer = _Trainer(config, RECIPES[recipe], gradient_casts, attention, recompute, device)
@@ -161,15 +168,40 @@ def training_step(
     )
 
 
-def _check_arguments(
-    batch: int, sequence: int, recipe: str, gradient_casts: str, fake: bool, device: str
-) -> None:
-    whole_number("batch", batch)
-    whole_number("sequence", sequence)
+def _require_addressable(config: TransformerConfig, batch: int, sequence: int) -> None:
+    """Fake tensors need no memory, but torch counts their bytes in 64 bits."""
+    widest = max(config.hidden, 2 * config.ffn, config.vocab, config.heads * sequence)
+    if max(config.parameters, batch * sequence * widest) > _MOST_ELEMENTS:
+        raise ValueError(
+            f"batch={batch}, sequence={sequence} with {config.parameters:,} parameters: expected tensors of "
+            f"at most 2**{_MOST_ELEMENTS.bit_length() - 1} elements"
+        )
+
+
+def _check_names(recipe: str, gradient_casts: str, attention: str, recompute: str) -> None:
+    if isinstance(recipe, str) and recipe in memory.RECIPES and recipe not in RECIPES:
+        measured = ", ".join(map(repr, RECIPES))
+        raise ValueError(f"recipe={recipe!r}: expected one that is measured, not computed only: {measured}")
     one_of("recipe", recipe, RECIPES)
     one_of("gradient_casts", gradient_casts, GRADIENT_CASTS)
-    if fake and torch.device(device).type != "cpu":
-        raise ValueError(f"device={device!r}: expected 'cpu' for fake tensors, or fake=False")
+    one_of("attention", attention, ATTENTION)
+    one_of("recompute", recompute, RECOMPUTE)
+
+
+def _a_device(device: str | torch.device, fake: bool) -> str:
+    """``device``, if a step can be measured there.  Else raises ValueError."""
+    name = str(device) if isinstance(device, str | torch.device) else ""
+    kind, _, index = name.partition(":")
+    if kind not in ("cpu", "cuda") or not (index.isdecimal() or name == kind):
+        raise ValueError(f"device={device!r}: expected 'cpu', 'cuda', or one of several such as 'cuda:1'")
+    if kind == "cpu":
+        return name
+    if fake:
+        raise ValueError(f"device={name!r}: expected 'cpu' for fake tensors, or fake=False")
+    there = torch.cuda.device_count()
+    if int(index or 0) >= there:
+        raise ValueError(f"device={name!r}: expected one that is there; torch finds {there} CUDA devices")
+    return name
 
 
 class _Trainer:

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from course_lib.arguments import Catalog, whole_number
+from course_lib.arguments import Catalog, exact_int, whole_number
 
 
 @dataclass(frozen=True)
 class Recipe:
     """A way to train, by the bytes that it keeps for each parameter.
 
+    ``source``: who counts so.  "optimizer:" stands before who counts no more than that; EleutherAI counts the
+    master weights with it.
     ``gradient_copy`` is the part of ``gradients`` that is an fp32 copy for the optimizer step, so that it is
     sharded with the optimizer state.
     """
@@ -49,12 +51,13 @@ RECIPES = Catalog("recipe", {
         "Megatron-LM, dist_optimizer.md", gradient_copy=4),
     "mixed-8bit-adam": Recipe(
         2, 2, 4, 2, "mixed-adam with Adam's two moments in 8 bits each",
-        "EleutherAI, calc_transformer_mem.py"),
+        "optimizer: EleutherAI/cookbook; total counted here"),
     "mixed-sgd-momentum": Recipe(
         2, 2, 4, 4, "16-bit weights and gradients, fp32 master weights and momentum",
-        "EleutherAI, calc_transformer_mem.py"),
+        "optimizer: EleutherAI/cookbook; total counted here"),
     "bf16-adam": Recipe(
-        2, 2, 0, 4, "everything in bf16, also Adam's moments", "ml-engineering; total counted here"),
+        2, 2, 0, 4, "everything in bf16, also Adam's moments",
+        "optimizer: ml-engineering; total counted here"),
 })
 
 
@@ -123,6 +126,7 @@ def _bytes_per_parameter(recipe: str, zero_stage: int) -> tuple[list[int], list[
 
 
 def _stage(zero_stage: object) -> int:
-    if isinstance(zero_stage, bool) or zero_stage not in (0, 1, 2, 3):
+    stage = exact_int(zero_stage)
+    if stage not in (0, 1, 2, 3):
         raise ValueError(f"zero_stage={zero_stage!r}: expected 0, 1, 2 or 3")
-    return zero_stage
+    return stage

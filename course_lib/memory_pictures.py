@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from course_lib.arguments import positive_number, whole_number
 from course_lib.palette import color_of
 
 if TYPE_CHECKING:
@@ -25,10 +26,11 @@ _MARKERS = "os^Dv"
 def wall(models: Mapping[str, int], cards: Mapping[str, int], bytes_per_parameter: float = 16) -> Picture:
     """Draw models on the line of their model state, and cards as the heights that it must stay below.
 
-    ``models``: name -> parameters.  ``cards``: name -> bytes of memory.  Both axes are logarithmic.  A model
-    that fits none of the cards has an empty mark.  Raises ValueError when there is no model, no card, or a
-    number that is not above 0.
+    ``models``: name -> parameters.  ``cards``: name -> bytes of memory.  Both axes are logarithmic.  A card's
+    line begins at the largest model that fits it; a model that fits none of the cards has an empty mark.
+    Raises ValueError when there is no model, no card, or a number that is not above 0.
     """
+    positive_number("bytes_per_parameter", bytes_per_parameter)
     _require_positive("models", models)
     _require_positive("cards", cards)
     drawing, axes = _new_figure(
@@ -39,9 +41,11 @@ def wall(models: Mapping[str, int], cards: Mapping[str, int], bytes_per_paramete
     )
     gigabytes = {name: bytes_per_parameter * parameters / 1e9 for name, parameters in models.items()}
     capacity = {name: memory / 1e9 for name, memory in cards.items()}
-    ends = min(models.values()) / 10, max(models.values()) * 10  # room for names on both sides
+    largest = [memory / bytes_per_parameter for memory in cards.values()]  # models that fit
+    sizes = [*models.values(), *largest]
+    ends = min(sizes) / 10, max(sizes) * 10  # room for names on both sides
     axes.plot(ends, [bytes_per_parameter * end / 1e9 for end in ends], color="black", lw=1.2)
-    _draw_cards(axes, capacity, ends[1])
+    _draw_cards(axes, cards, bytes_per_parameter, ends[1])
     _draw_models(axes, models, gigabytes, max(capacity.values()))
     everything = [*gigabytes.values(), *capacity.values()]
     axes.set(xscale="log", yscale="log", xlim=ends, ylim=(min(everything) / 3, max(everything) * 3))
@@ -59,12 +63,13 @@ def activation_growth(
     """Draw bytes of activations over the sequence length: the formula as lines, measurements as points.
 
     ``formula`` and ``measured`` hold, for the same labels, one number of bytes for each sequence length.
-    Raises ValueError when their labels or lengths do not agree.
+    Raises ValueError when their labels or lengths do not agree, and for lengths that are not above 0.
     """
+    lengths = [whole_number("sequences", sequence) for sequence in sequences]
     if formula.keys() != measured.keys():
         raise ValueError(f"measured={list(measured)}: expected the labels of formula, {list(formula)}")
     for label in formula:
-        if not len(formula[label]) == len(measured[label]) == len(sequences):
+        if not len(formula[label]) == len(measured[label]) == len(lengths):
             raise ValueError(f"{label!r}: expected one number for each of {len(sequences)} sequence lengths")
     drawing, axes = _new_figure(
         3.6,
@@ -95,25 +100,27 @@ def _new_figure(height: float, description: str) -> tuple[Picture, Axes]:
     return drawing, axes
 
 
-def _draw_cards(axes: Axes, capacity: Mapping[str, float], right: float) -> None:
-    for name, gigabytes in capacity.items():
-        axes.axhline(gigabytes, color=_CARD_COLOR, lw=0.8, ls="--")
-        axes.text(right, gigabytes, f"{name}: {gigabytes:.0f} GB", color=_CARD_COLOR, ha="right", va="bottom",
-                  fontsize=_FONT_SIZE)  # fmt: skip
+def _draw_cards(axes: Axes, cards: Mapping[str, int], bytes_per_parameter: float, right: float) -> None:
+    """Lines to the right of the models' line, since the models' names stand to the left of it."""
+    for name, memory in cards.items():
+        gigabytes = memory / 1e9
+        axes.plot([memory / bytes_per_parameter, right], 2 * [gigabytes], color=_CARD_COLOR, lw=0.8, ls="--")
+        axes.annotate(f"{name}: {gigabytes:.0f} GB", (right, gigabytes), xytext=(0, 1),
+                      textcoords="offset points", ha="right", va="bottom", color=_CARD_COLOR,
+                      fontsize=_FONT_SIZE)  # fmt: skip
 
 
 def _draw_models(
     axes: Axes, models: Mapping[str, int], gigabytes: Mapping[str, float], largest_card: float
 ) -> None:
-    """Names stand to the left of the line, above it, where no other model can be."""
+    """Names stand to the left of the line, above it, where no other model and no card can be."""
     for fits, label in ((True, "fits the largest card"), (False, "fits none of these cards")):
         names = [name for name in models if (gigabytes[name] <= largest_card) == fits]
         axes.plot([models[name] for name in names], [gigabytes[name] for name in names], "o", color="black",
                   markerfacecolor="black" if fits else "white", ms=8, zorder=3, label=label)  # fmt: skip
     for name, parameters in models.items():
         axes.annotate(f"{name}: {gigabytes[name]:,.0f} GB", (parameters, gigabytes[name]), xytext=(-10, 3),
-                      textcoords="offset points", ha="right", va="bottom", fontsize=_FONT_SIZE, zorder=4,
-                      bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})  # fmt: skip
+                      textcoords="offset points", ha="right", va="bottom", fontsize=_FONT_SIZE)  # fmt: skip
 
 
 def _count_text(count: float) -> str:
@@ -128,5 +135,4 @@ def _require_positive(what: str, numbers: Mapping[str, float]) -> None:
     if not numbers:
         raise ValueError(f"{what}={{}}: expected at least one")
     for name, number in numbers.items():
-        if not number > 0:
-            raise ValueError(f"{what}[{name!r}]={number!r}: expected a number above 0")
+        positive_number(f"{what}[{name!r}]", number)

@@ -9,8 +9,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
-from course_lib.arguments import Catalog, one_of, whole_number
+from course_lib.arguments import Catalog, one_of, true_or_false, whole_number
+
+ATTENTION = ("eager", "fused")
+RECOMPUTE = ("none", "selective", "full")
 
 
 def __getattr__(name: str):
@@ -76,13 +80,13 @@ class TransformerConfig:
     def _check_switches(self) -> None:
         one_of("norm", self.norm, ("layer", "rms"))
         for name in ("gated", "tied", "learned_positions", "bias", "qkv_bias"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name}={getattr(self, name)!r}: expected True or False")
-        number = isinstance(self.dropout, int | float) and not isinstance(self.dropout, bool)
+            true_or_false(name, getattr(self, name))
+        number = isinstance(self.dropout, Real) and not isinstance(self.dropout, bool)
         if not (number and 0 <= self.dropout < 1):
             raise ValueError(f"dropout={self.dropout!r}: expected a probability, at least 0 and below 1")
+        self._set("dropout", float(self.dropout))
 
-    def _set(self, name: str, value: int) -> None:
+    def _set(self, name: str, value: float) -> None:
         object.__setattr__(self, name, value)  # the dataclass is frozen for everyone else
 
     @property
@@ -113,6 +117,16 @@ class TransformerConfig:
     def _norm_parameters(self) -> int:
         return self.hidden * (1 + (self.norm == "layer" and self.bias))
 
+    def check_sequence(self, sequence: object) -> int:
+        """``sequence`` as an int, if the module can run so many tokens.
+
+        Learned positions end at ``context``.  Rotations go on beyond it, so there it is no limit.
+        """
+        sequence = whole_number("sequence", sequence)
+        if self.learned_positions and sequence > self.context:
+            raise ValueError(f"sequence={sequence}: expected at most context={self.context}")
+        return sequence
+
     def flops_per_token(self, sequence: int) -> int:
         """FLOPs of forward and backward for one token in a sequence of ``sequence`` tokens.
 
@@ -122,6 +136,14 @@ class TransformerConfig:
         """
         sequence = whole_number("sequence", sequence)
         return 6 * self.parameters + 12 * self.layers * self.heads * self.head_dim * sequence
+
+
+def a_config(value: object) -> TransformerConfig:
+    """``value``, if it is a TransformerConfig.  Else raises ValueError: a name alone is none."""
+    if not isinstance(value, TransformerConfig):
+        name = value if isinstance(value, str) and value in CONFIGS else "gpt-2-small"
+        raise ValueError(f"config={value!r}: expected a TransformerConfig, such as CONFIGS[{name!r}]")
+    return value
 
 
 def _gpt(layers: int, hidden: int, heads: int, context: int = 1024) -> TransformerConfig:

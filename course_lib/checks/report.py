@@ -40,14 +40,16 @@ def main_mistake(part: Part, judgements: Sequence[Judgement]) -> str | None:
 def _explanation(part: Part, judgements: Sequence[Judgement]) -> str | None:
     """The mistake that was recognized most often, if it is likely: one wrong number can fit many mistakes.
 
-    It must explain half of the wrong runs.  A formula must explain half of the runs that it would make
+    It must explain half of the wrong runs, and of several cases the first one, which stands above it in full.
+    A formula must explain half of the runs that it would make
     wrong, too, since a learner who had computed it would not be right there.
     """
     wrong = [judgement for judgement in judgements if not judgement.right and not judgement.skipped]
     heard = Counter(mistake for judgement in wrong for mistake in _heard(part.recognizers, judgement))
     for mistake, explained in heard.most_common():
         speaking_against = sum(_contradicts(judgement, mistake) for judgement in judgements)
-        if 2 * explained >= len(wrong) + speaking_against:
+        explains_what_is_shown = not part.one_process or mistake in _heard(part.recognizers, wrong[0])
+        if explains_what_is_shown and 2 * explained >= len(wrong) + speaking_against:
             return mistake.sentence if isinstance(mistake, AsIf) else mistake
     return None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Sequence
 
 from course_lib import ring_table
@@ -30,4 +32,6 @@ def show(part: Part, judgements: Sequence[Judgement]) -> None:
         return
     from IPython.display import display
 
-    display(ring_table.picture(state, title))
+    # On a machine's first picture matplotlib may say that it collects fonts, and a check says nothing there.
+    with contextlib.redirect_stderr(io.StringIO()):
+        display(ring_table.picture(state, title))

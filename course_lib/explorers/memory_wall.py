@@ -15,6 +15,8 @@ import ipywidgets as widgets
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
+from matplotlib.text import Annotation
+from matplotlib.transforms import Bbox
 
 from course_lib.activations import layer_terms, model_bytes
 from course_lib.arguments import one_of, whole_number
@@ -33,6 +35,7 @@ PIECES = ("weights", "gradients", "master", "optimizer", "activations")
 CARDS = [name for name, card in ACCELERATORS.items() if card.memory_bytes is not None]
 LEAST, MOST = 10**7, 10**13  # parameters
 _PER_DECADE = 20  # stops of the slider of P
+_NEAR = 0.05  # a shape whose own parameters differ by more is not quite the one that was asked for
 _VOCABULARY = 50257  # GPT-3's, for shapes that follow from P
 
 Point = tuple[int, int, str]  # parameters, bytes, label
@@ -44,7 +47,8 @@ class Choice:
 
     ``shape`` is a name of transformer.CONFIGS, whose parameters must then be ``parameters``, or
     ``BY_PARAMETERS``: GPT-3's proportions at this size.  ``micro_batch`` is in sequences, ``sequence`` in
-    tokens.  ``zero_stage`` and ``ranks`` are those of the second bar; the first is always one GPU alone.
+    tokens.  With ``recompute="selective"`` as much is kept as with fused attention.  ``zero_stage`` and
+    ``ranks`` are those of the second bar; the first is always one GPU alone.
     Raises ValueError for a name that there is not, and numbers that do not fit.
     """
 
@@ -54,7 +58,7 @@ class Choice:
     card: str = "h100-sxm"
     micro_batch: int = 1
     sequence: int = 2048
-    recompute: str = "none"
+    recompute: str = "selective"
     zero_stage: int = 0
     ranks: int = 8
 
@@ -143,9 +147,11 @@ def count(number: float) -> str:
 
 # --- the picture ---
 
-_SIZE = (7.4, 5.0)  # inches
+_SIZE = (7.4, 5.1)  # inches
 _FONT = 9  # points
 _CARD_COLOR = "#5A5A5A"
+_CARD_SIZES = [end(ACCELERATORS[name].memory_bytes for name in CARDS) for end in (min, max)]
+_CLEAR = 4  # pixels between a name and a card's line
 _PARAMETER_TICKS = {10**n: count(10**n) for n in range(7, 14)}
 _BYTE_TICKS = {10**n: size(10**n) for n in range(7, 16)}
 _FEWEST_BYTES, _MOST_BYTES = min(_BYTE_TICKS), max(_BYTE_TICKS)
@@ -161,6 +167,7 @@ _LOOKS = {
 # One GPU alone, and each of N.
 _STYLES = ("-", "--")
 _LARGEST = {"marker": "D", "markersize": 5, "color": _CARD_COLOR, "linestyle": "none"}
+_MEASURED = {"marker": "x", "markersize": 7, "markeredgewidth": 1.5, "color": "black", "linestyle": "none"}
 _MARKS = (
     {"marker": "o", "markersize": 6, "color": "black"},
     {"marker": "o", "markersize": 11, "color": "black", "fillstyle": "none"},
@@ -187,13 +194,14 @@ class Drawing:
 
     def __init__(self, points: Sequence[Point] = ()):
         self.figure = Picture(figsize=_SIZE, description="")
-        self._plane = _Plane(self.figure.add_axes((0.12, 0.475, 0.835, 0.505)), points)
-        self._bars = _Bars(self.figure.add_axes((0.03, 0.15, 0.925, 0.205)))
+        self._plane = _Plane(self.figure.add_axes((0.12, 0.465, 0.775, 0.415)), points)
+        self._bars = _Bars(self.figure.add_axes((0.03, 0.147, 0.925, 0.201)))
         self.changing = layer_on_top([*self._plane.changing, *self._bars.changing])
         handles = [Patch(label=LONG_NAMES.get(piece, piece), **_LOOKS[piece]) for piece in PIECES]
         handles.append(Line2D([], [], color=_CARD_COLOR, linewidth=2, label="the card"))
-        self.figure.legend(handles=handles, loc="lower center", ncols=6, frameon=False, fontsize=_FONT,
-                           columnspacing=1.4, handlelength=1.4, handletextpad=0.5)  # fmt: skip
+        looks = {"frameon": False, "fontsize": _FONT, "columnspacing": 1.4, "handletextpad": 0.5}
+        self.figure.legend(handles=handles, loc="lower center", ncols=6, handlelength=1.4, **looks)
+        self.figure.legend(handles=_key(points), loc="upper left", ncols=2, handlelength=2.8, **looks)
 
     def show(self, choice: Choice) -> None:
         alone, each = need(choice)
@@ -214,23 +222,23 @@ class _Plane:
         axes.set_xlabel("parameters P", fontsize=_FONT)
         axes.set_ylabel("bytes on each GPU", fontsize=_FONT)
         axes.spines[["top", "right"]].set_visible(False)
-        _draw_key(axes)
-        for point in points:
-            _draw_point(axes, *point)
+        names = [_draw_point(axes, *point) for point in points]
+        self._names = [(name, name.get_window_extent()) for name in names]
         self._card = axes.axhline(0, color=_CARD_COLOR, linewidth=1.5)
-        left = log10(LEAST) + 0.05
-        self._card_size = axes.text(left, 0, "", va="bottom", fontsize=_FONT, color=_CARD_COLOR)
+        self._card_size = axes.annotate("", (log10(MOST), 0), xytext=(8, 0), textcoords="offset points",
+                                        va="center", fontsize=_FONT, color=_CARD_COLOR)  # fmt: skip
         self._lines = [axes.plot([], [], "k", linestyle=style, linewidth=1.2)[0] for style in _STYLES]
         self._largest = axes.plot([], [], **_LARGEST)[0]
         self._stem = axes.plot([], [], color=color_of("activations"), linewidth=5, solid_capstyle="butt")[0]
         self._dot, self._ring = (axes.plot([], [], clip_on=False, **mark)[0] for mark in _MARKS)
-        self.changing = [self._card, self._card_size, *self._lines, self._largest, self._stem, self._ring,
-                         self._dot]  # fmt: skip
+        self._moving = [self._card, *self._lines, self._largest, self._stem, self._ring, self._dot]
+        self.changing = [*names, self._card_size, *self._moving]
 
     def show(self, choice: Choice, alone: Need, each: Need) -> None:
         capacity = log10(choice.capacity)
         self._card.set_ydata([capacity, capacity])
-        self._card_size.set(y=capacity, text=size(choice.capacity))
+        self._card_size.xy = log10(MOST), capacity
+        self._card_size.set_text(size(choice.capacity))
         for line, (stage, ranks) in zip(self._lines, choice.rows, strict=True):
             ends = [model_state(end, choice.recipe, stage, ranks).total for end in (LEAST, MOST)]
             line.set_data([log10(LEAST), log10(MOST)], [log10(end) for end in ends])
@@ -239,29 +247,48 @@ class _Plane:
         self._stem.set_data([x, x], [_height(alone.state), _height(alone.total)])
         _put(self._dot, x, alone.total)
         _put(self._ring, x, each.total)
+        for name, box in self._names:  # one that is in the way is not shown
+            name.set_visible(not any(_touches(line, box) for line in self._moving))
 
 
-def _draw_key(axes: Axes) -> None:
-    labels = ("one GPU alone (line: model state; point: with activations)", "each of N GPUs",
-              "largest model whose state alone fits")  # fmt: skip
-    for row, label in enumerate(labels):
-        height, place = 0.95 - 0.075 * row, axes.transAxes
-        if row < 2:
-            axes.plot([0.02, 0.08], [height, height], "k", linestyle=_STYLES[row], lw=1.2, transform=place)
-        axes.plot(0.05, height, transform=place, **(*_MARKS, _LARGEST)[row])
-        axes.text(0.095, height, label, va="center", fontsize=_FONT, transform=place)
+def _key(points: Sequence[Point]) -> list[Line2D]:
+    """Of the plane, for a place outside, where nothing moves over it."""
+    key = [
+        Line2D([], [], linestyle=_STYLES[0], linewidth=1.2, **_MARKS[0],
+               label="one GPU alone (line: model state; point: with activations)"),
+        Line2D([], [], linestyle=_STYLES[1], linewidth=1.2, **_MARKS[1], label="each of N GPUs"),
+        Line2D([], [], **_LARGEST, label="largest model whose state alone fits"),
+    ]  # fmt: skip
+    return [*key, Line2D([], [], **_MEASURED, label="measured")] if points else key
 
 
-def _draw_point(axes: Axes, parameters: int, number: int, label: str) -> None:
+def _draw_point(axes: Axes, parameters: int, number: int, label: str) -> Annotation:
+    """Returns its name, which keeps clear of the line it lies on and of all cards' lines."""
     if not (parameters > 0 and number > 0):
         raise ValueError(f"point {(parameters, number, label)!r}: expected parameters and bytes above 0")
     place = log10(parameters), log10(number)
-    axes.plot(*place, "kx", markersize=7, markeredgewidth=1.5)
-    # Above the lines of the model state where there is room.
-    text = axes.annotate(label, place, xytext=(-7, 7), textcoords="offset points", ha="right", va="center",
+    axes.plot(*place, **_MEASURED)
+    name = axes.annotate(label, place, xytext=(-7, 7), textcoords="offset points", ha="right", va="center",
                          fontsize=_FONT - 1)  # fmt: skip
-    if text.get_window_extent().x0 < axes.bbox.x0:
-        text.set(position=(7, -7), ha="left")
+    if name.get_window_extent().x0 < axes.bbox.x0:
+        name.set(position=(7, -7), ha="left")
+    least, most = (axes.transData.transform((0, log10(end)))[1] for end in _CARD_SIZES)
+    box = name.get_window_extent().padded(_CLEAR)
+    if box.y0 < most and box.y1 > least:
+        x, y = name.get_position()
+        name.set(position=(x, y + (most - box.y0) * 72 / axes.figure.dpi))
+    return name
+
+
+def _touches(line: Line2D, box: Bbox) -> bool:
+    """Whether a line or its mark runs through a box of the page."""
+    path = line.get_transform().transform_path(line.get_path())
+    marked = line.get_marker() not in ("", "None", None)
+    thickness = line.get_markersize() if marked else line.get_linewidth()
+    around = box.padded(thickness / 2 * line.figure.dpi / 72)
+    if around.count_contains(path.vertices):
+        return True
+    return line.get_linestyle() != "None" and path.intersects_bbox(around, filled=False)
 
 
 class _Bars:
@@ -274,8 +301,8 @@ class _Bars:
         axes.set_xlabel("bytes on each GPU", fontsize=_FONT)
         axes.spines[["top", "right"]].set_visible(False)
         for row, name in enumerate(("one GPU alone:", "each of N GPUs:")):
-            axes.text(0, row + 0.21, name, va="center", fontsize=_FONT)
-        self._verdicts = [axes.text(0.165, row + 0.21, "", va="center", fontsize=_FONT) for row in range(2)]
+            axes.text(0.006, row + 0.21, name, va="center", fontsize=_FONT)
+        self._verdicts = [axes.text(0.171, row + 0.21, "", va="center", fontsize=_FONT) for row in range(2)]
         below = axes.get_xaxis_transform()
         self._ticks = [axes.text(x, -0.09, "", ha="center", va="top", fontsize=_FONT, transform=below)
                        for x in _LABELED]  # fmt: skip
@@ -367,10 +394,13 @@ def _notes(choice: Choice) -> list[str]:
         f"{config.heads} heads.",
         f"Each GPU has its own micro-batch of {choice.micro_batch} × {choice.sequence:,} tokens. "
         "GB = 10⁹ bytes. CUDA's own memory and temporary buffers are not counted.",
+        "The total is an upper bound: gradients and activations are rarely all alive at once.",
     ]
+    if choice.shape == BY_PARAMETERS and abs(config.parameters / choice.parameters - 1) > _NEAR:
+        notes[0] += f" The nearest such shape has {count(config.parameters)} parameters, with its vocabulary."
     if choice.recompute == "full":
-        again = sum(layer_terms(config, choice.micro_batch, choice.sequence).values())
-        notes.append(f"Backward computes one layer at a time again, and needs {size(again)} more for it.")
+        again = sum(layer_terms(config, choice.micro_batch, choice.sequence, attention="fused").values())
+        notes[-1] += f" But backward's one layer, computed again, comes on top: {size(again)}."
     if config.learned_positions and choice.sequence > config.context:
         notes.append(f"{choice.shape} itself has positions for {config.context:,} tokens only.")
     if card.bf16_flops is None and card.fp16_flops is not None:  # both None: only not known
@@ -419,8 +449,8 @@ def _stops(start: int) -> list[int]:
 
 
 _RECOMPUTE = [
-    ("nothing, attention keeps its scores", "none"),
-    ("selective, or fused attention: no scores", "selective"),
+    ("nothing, eager attention keeps its scores", "none"),
+    ("no scores: fused attention, or selective", "selective"),
     ("full: each layer keeps its input only", "full"),
 ]
 _ZERO = [

@@ -37,7 +37,8 @@ class Readout:
 
     def html(self) -> str:
         head, *body = self.rows
-        rows = [_html_row("th", head, "border-bottom:1px solid"), *(_html_row("td", row) for row in body)]
+        rows = [_html_row("th", head, "border-bottom:1px solid")]
+        rows += [_html_row("td", row, "white-space:nowrap") for row in body]
         notes = "".join(f"<p style='margin:6px 0 0'>{escape(note, quote=False)}</p>" for note in self.notes)
         return f"<div style='line-height:1.45'><table>{''.join(rows)}</table>{notes}</div>"
 
@@ -77,7 +78,8 @@ class Explorer(widgets.VBox):
         self._shown: Any = None
         width = round(drawing.figure.get_figwidth() * drawing.figure.dpi)
         self.picture = widgets.Image(layout=widgets.Layout(width=f"{width}px"))
-        self.numbers = widgets.HTML()
+        # Else its longest sentence decides how wide it is, and it never stands beside the picture.
+        self.numbers = widgets.HTML(layout=widgets.Layout(flex="1 1 440px"))
         for control in controls.values():
             control.observe(lambda change: self.update(), "value")
         self.update()

@@ -102,6 +102,12 @@ def test_eager_scores_come_on_top_of_a_gated_layer():
     assert eager == fused == layer_terms(config, 2, 1000, "selective")
 
 
+def test_mt_nlg_saves_65_percent_by_selective_recomputation():
+    everything, selective = (layer_bytes(1, S, 20480, 128, recompute) for recompute in ("none", "selective"))
+    assert everything == 98 * S * 20480  # 5·a·s/h is 64
+    assert 1 - selective / everything == pytest.approx(0.65, abs=0.005)
+
+
 def test_heads_that_do_not_fill_hidden():
     config = TransformerConfig(1, 64, 4, 10, context=8, head_dim=8)
     terms = layer_terms(config, 1, 8)
@@ -157,6 +163,12 @@ def test_refused(sentence, arguments):
     with pytest.raises(ValueError) as refused:
         layer_bytes(**{"batch": 2, "sequence": 10, "hidden": 64, "heads": 4, **arguments})
     assert str(refused.value) == sentence
+
+
+def test_a_sequence_beyond_the_context_is_counted():
+    config = TransformerConfig(2, 64, 4, 10, context=8)
+    longer = TransformerConfig(2, 64, 4, 10, context=32)
+    assert model_bytes(config, 1, 32) == model_bytes(longer, 1, 32)
 
 
 def test_a_name_is_no_config():

@@ -27,6 +27,7 @@ CASES = {
     "eager": ("eager", "none", 0.0),
     "fused": ("fused", "none", 0.0),
     "dropout": ("eager", "none", 0.1),
+    "fused with dropout": ("fused", "none", 0.1),
     "selective": ("eager", "selective", 0.0),
     "full": ("fused", "full", 0.0),
     "full with dropout": ("eager", "full", 0.1),
@@ -199,26 +200,71 @@ def test_a_storage_counts_once(mode):
     assert storage_bytes([]) == 0
 
 
+MEASURED = "'mixed-adam', 'autocast-adam', 'fp32-adam', 'bf16-adam'"
 REFUSED = {
     "batch=0: expected a positive whole number": {"batch": 0},
     "sequence=2.5: expected a positive whole number": {"sequence": 2.5},
-    "recipe='adam': expected one of 'mixed-adam', 'autocast-adam'": {"recipe": "adam"},
-    "recipe='mixed-8bit-adam': expected one of": {"recipe": "mixed-8bit-adam"},
-    "gradient_casts='each': expected one of": {"gradient_casts": "each"},
-    "attention='flash': expected one of": {"attention": "flash"},
-    "recompute='some': expected one of": {"recompute": "some"},
-    "device='cuda': expected 'cpu' for fake tensors, or fake=False": {"device": "cuda"},
+    "batch=-1: expected a positive whole number": {"batch": -1},
+    "batch=nan: expected a positive whole number": {"batch": float("nan")},
+    "batch=True: expected a positive whole number": {"batch": True},
+    "sequence=inf: expected a positive whole number": {"sequence": float("inf")},
     "sequence=65: expected at most context=64": {"sequence": 65},
+    "config='llama-2-7b': expected a TransformerConfig, such as CONFIGS['llama-2-7b']": {
+        "config": "llama-2-7b"},
+    "config='llama': expected a TransformerConfig, such as CONFIGS['gpt-2-small']": {"config": "llama"},
+    "config=None: expected a TransformerConfig, such as CONFIGS['gpt-2-small']": {"config": None},
+    f"recipe='adam': expected one of {MEASURED}": {"recipe": "adam"},
+    f"recipe='mixed-8bit-adam': expected one that is measured, not computed only: {MEASURED}": {
+        "recipe": "mixed-8bit-adam"},
+    "gradient_casts='each': expected one of 'one-at-a-time', 'all-at-once'": {"gradient_casts": "each"},
+    "attention='flash': expected one of 'eager', 'fused'": {"attention": "flash"},
+    "recompute='some': expected one of 'none', 'selective', 'full'": {"recompute": "some"},
+    "fake='no': expected True or False": {"fake": "no"},
+    "fake=0: expected True or False": {"fake": 0},
+    "device='cuda': expected 'cpu' for fake tensors, or fake=False": {"device": "cuda"},
+    "device='cuda:99': expected one that is there; torch finds": {"device": "cuda:99", "fake": False},
+    "device='gpu': expected 'cpu', 'cuda', or one of several such as 'cuda:1'": {"device": "gpu"},
+    "device='cuda:': expected 'cpu', 'cuda', or one of several such as 'cuda:1'": {"device": "cuda:"},
+    "device='meta': expected 'cpu', 'cuda', or one of several such as 'cuda:1'": {
+        "device": "meta", "fake": False},
+    "device=None: expected 'cpu', 'cuda', or one of several such as 'cuda:1'": {"device": None},
 }
 
 
-@pytest.mark.parametrize(("message", "wrong"), REFUSED.items(), ids=REFUSED)
-def test_refused(message, wrong):
+@pytest.mark.parametrize(("sentence", "wrong"), REFUSED.items(), ids=REFUSED)
+def test_refused(sentence, wrong):
     with pytest.raises(ValueError) as error:
         training_step(**{"config": SMALL["gpt"], "batch": BATCH, "sequence": SEQUENCE, **wrong})
-    assert str(error.value).startswith(message)
+    if "torch finds" in sentence:
+        sentence += f" {torch.cuda.device_count()} CUDA devices"
+    assert str(error.value) == sentence
+
+
+def test_what_is_refused_is_refused_before_a_large_model_is_built(monkeypatch):
+    monkeypatch.setattr(measured_memory, "_Trainer", None)
+    with pytest.raises(ValueError, match="^sequence=2049: expected at most context=2048$"):
+        training_step(CONFIGS["gpt-3-175b"], 1, 2049)
+
+
+def test_rotations_go_on_beyond_the_context():
+    config = dataclasses.replace(SMALL["llama"], context=16)
+    assert training_step(config, BATCH, SEQUENCE) == training_step(SMALL["llama"], BATCH, SEQUENCE)
+
+
+def test_whole_floats_and_devices_are_taken():
+    step = training_step(SMALL["gpt"], float(BATCH), float(SEQUENCE), device=torch.device("cpu"))
+    assert step == training_step(SMALL["gpt"], BATCH, SEQUENCE)
 
 
 def test_the_recipes_measured_are_recipes_of_the_formulas():
     for recipe in measured_memory.RECIPES:
         assert model_state(1000, recipe).total > 0
+
+
+@pytest.mark.parametrize(("config", "batch", "sequence"), [
+    (TransformerConfig(1, 10**10, 1, 10, learned_positions=False), 1, 8),
+    (TransformerConfig(1, 8, 1, 10, learned_positions=False), 10**13, 10**7),
+    (TransformerConfig(1, 8, 1, 10, learned_positions=False), 10**20, 1)])  # fmt: skip
+def test_what_torch_can_not_count_is_refused(config, batch, sequence):
+    with pytest.raises(ValueError, match=r"expected tensors of at most 2\*\*59 elements"):
+        measured_memory.training_step(config, batch, sequence)

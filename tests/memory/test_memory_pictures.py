@@ -2,8 +2,9 @@
 
 import subprocess
 import sys
-from itertools import combinations
+from itertools import combinations, pairwise
 
+import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
@@ -34,13 +35,33 @@ def lines(figure):
     return [list(zip(*line.get_data(), strict=True)) for line in figure.axes[0].lines]
 
 
-def colliding(figure):
-    """Pairs of texts of the axes that cover each other, after a full drawing."""
+def texts(figure):
+    """Each text that is seen and its box in pixels, after a full drawing."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     shown = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
-    boxes = [(text.get_text(), text.get_window_extent(canvas.get_renderer())) for text in shown]
-    return [(one, other) for (one, a), (other, b) in combinations(boxes, 2) if a.overlaps(b)]
+    return {text.get_text(): text.get_window_extent(canvas.get_renderer()) for text in shown}
+
+
+def colliding(figure):
+    """Pairs of texts that cover each other, and texts that a line or a mark of the axes runs through."""
+    boxes = texts(figure)
+    pairs = [pair for pair in combinations(boxes, 2) if boxes[pair[0]].overlaps(boxes[pair[1]])]
+    return pairs + [(name, line) for name, box in boxes.items() for line in drawn_through(figure, box)]
+
+
+def drawn_through(figure, box):
+    """Labels of the lines with a point in a box, looked at every half pixel."""
+    for line in figure.axes[0].lines:
+        corners = line.get_transform().transform(line.get_xydata())
+        thickness = line.get_markersize() if line.get_marker() != "None" else line.get_linewidth()
+        around = box.padded(thickness / 2 * figure.dpi / 72)
+        if line.get_linestyle() == "None":
+            points = corners
+        else:
+            points = np.concatenate([np.linspace(*ends, 2000) for ends in pairwise(corners)])
+        if around.count_contains(points):
+            yield line.get_label()
 
 
 def test_each_model_stands_on_the_line_and_each_card_at_its_memory():
@@ -77,12 +98,27 @@ def test_activations_are_points_on_lines():
     "figure",
     [
         lambda: memory_pictures.wall(MODELS, CARDS),
+        lambda: memory_pictures.wall({"gpt2": 10**8}, CARDS),
+        lambda: memory_pictures.wall({"at the card": 5_000_000_000}, {"card": 80 * 10**9}),
+        lambda: memory_pictures.wall({"gpt-3": 175 * 10**9}, CARDS),
         lambda: memory_pictures.activation_growth(SEQUENCES, FORMULA, MEASURED),
     ],
-    ids=["wall", "activation_growth"],
+    ids=["wall", "all cards above", "a model on a card's line", "all cards below", "activation_growth"],
 )
 def test_words_do_not_collide(figure):
     assert colliding(figure()) == []
+
+
+def test_a_line_through_words_is_noticed():
+    figure = memory_pictures.wall(MODELS, CARDS)
+    figure.axes[0].plot([10**8, 10**10], [120, 120], label="through llama-2-7b")
+    assert colliding(figure) == [("llama-2-7b: 108 GB", "through llama-2-7b")]
+
+
+def test_a_cards_line_begins_at_the_largest_model_that_fits_it():
+    figure = memory_pictures.wall(MODELS, CARDS)
+    starts = {line[0] for line in lines(figure)}
+    assert {(memory / 16, memory / 1e9) for memory in CARDS.values()} <= starts
 
 
 def test_bad_input_is_named():
@@ -102,3 +138,12 @@ def test_the_module_is_quick_to_import():
     code = "import sys, course_lib.memory_pictures; print({'matplotlib', 'torch'} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize("number", [0, -1, float("nan"), float("inf"), None, "7", True])
+def test_numbers_that_make_no_sense(number):
+    for arguments in (({"a": number}, {"c": 1}), ({"a": 1}, {"c": number}), ({"a": 1}, {"c": 1}, number)):
+        with pytest.raises(ValueError, match="expected a number above 0"):
+            memory_pictures.wall(*arguments)
+    with pytest.raises(ValueError, match="sequences=.*expected a positive whole number"):
+        memory_pictures.activation_growth([number], {"a": [1]}, {"a": [1]})

@@ -21,7 +21,68 @@ def unique_parameters(module):
     return sum(parameter.numel() for parameter in module.parameters())  # torch yields a tied one once
 
 
+def llama(layers, hidden, heads, vocab, kv_heads, ffn, **fields):
+    return TransformerConfig(layers, hidden, heads, vocab, kv_heads=kv_heads, ffn=ffn, **{**LLAMA, **fields})
+
+
+def pythia(layers, hidden, heads, vocab):
+    return TransformerConfig(layers, hidden, heads, vocab, tied=False, learned_positions=False)
+
+
+def opt(layers, hidden, heads):
+    return TransformerConfig(layers, hidden, heads, 50272, context=2050)  # two rows are never used
+
+
+SMALLER_QWEN = {"qkv_bias": True, "tied": True}
+# Models that are not among CONFIGS: what their published weights hold.
+OTHERS = {
+    "llama-1-33b": (llama(60, 6656, 52, 32000, None, 17920), 32_528_943_616),
+    "llama-1-65b": (llama(80, 8192, 64, 32000, None, 22016), 65_285_660_672),
+    "llama-3.1-405b": (llama(126, 16384, 128, 128256, 8, 53248), 405_853_388_800),
+    "llama-3.2-1b": (llama(16, 2048, 32, 128256, 8, 8192, tied=True), 1_235_814_400),
+    "llama-3.2-3b": (llama(28, 3072, 24, 128256, 8, 8192, tied=True), 3_212_749_824),
+    "mistral-7b-v0.3": (llama(32, 4096, 32, 32768, 8, 14336), 7_248_023_552),
+    "mistral-nemo-12b": (llama(40, 5120, 32, 131072, 8, 14336, head_dim=128), 12_247_782_400),
+    "tinyllama-1.1b": (llama(22, 2048, 32, 32000, 4, 5632), 1_100_048_384),
+    "yi-34b": (llama(60, 7168, 56, 64000, 8, 20480), 34_388_917_248),
+    "phi-3-mini": (llama(32, 3072, 32, 32064, None, 8192), 3_821_079_552),
+    "smollm-360m": (llama(32, 960, 15, 49152, 5, 2560, tied=True), 361_821_120),
+    "gemma-2b": (llama(18, 2048, 8, 256000, 1, 16384, tied=True, head_dim=256), 2_506_172_416),
+    "gemma-7b": (llama(28, 3072, 16, 256000, 16, 24576, tied=True, head_dim=256), 8_537_680_896),
+    "qwen2.5-1.5b": (llama(28, 1536, 12, 151936, 2, 8960, **SMALLER_QWEN), 1_543_714_304),
+    "qwen2.5-3b": (llama(36, 2048, 16, 151936, 2, 11008, **SMALLER_QWEN), 3_085_938_688),
+    "qwen2.5-14b": (llama(48, 5120, 40, 152064, 8, 13824, qkv_bias=True), 14_770_033_664),
+    "qwen2.5-32b": (llama(64, 5120, 40, 152064, 8, 27648, qkv_bias=True), 32_763_876_352),
+    "qwen2.5-72b": (llama(80, 8192, 64, 152064, 8, 29568, qkv_bias=True), 72_706_203_648),
+    "pythia-70m": (pythia(6, 512, 8, 50304), 70_426_624),
+    "pythia-6.9b": (pythia(32, 4096, 32, 50432), 6_857_302_016),
+    "pythia-12b": (pythia(36, 5120, 40, 50688), 11_846_072_320),
+    "opt-125m": (opt(12, 768, 12), 125_239_296),
+    "opt-6.7b": (opt(32, 4096, 32), 6_658_473_984),
+}
+
+
+@pytest.mark.parametrize(("config", "parameters"), OTHERS.values(), ids=OTHERS)
+def test_published_counts_of_other_models(config, parameters):
+    assert config.parameters == parameters
+
+
+# Megatron-LM, arXiv 2104.04473, Table 1: heads, hidden, layers, billions of parameters.
+MEGATRON = [
+    (24, 2304, 24, 1.7), (32, 4096, 36, 7.5), (64, 8192, 48, 39.1), (96, 12288, 80, 145.6),
+    (128, 20480, 105, 529.6), (160, 25600, 128, 1008.0)]
+
+
+@pytest.mark.parametrize(("heads", "hidden", "layers", "billions"), MEGATRON)
+def test_megatrons_table_1(heads, hidden, layers, billions):
+    config = TransformerConfig(layers, hidden, heads, 51200, context=2048)
+    assert round(config.parameters / 1e9, 1) == billions
+
+
 @pytest.mark.parametrize(("name", "parameters"), {
+    "gpt-2-medium": 354_823_168,
+    "gpt-2-large": 774_030_080,
+    "llama-3-70b": 70_553_706_496,
     "gpt-2-small": 124_439_808,
     "gpt-2-xl": 1_557_611_200,
     "llama-2-7b": 6_738_415_616,
@@ -120,6 +181,34 @@ def test_dropout_is_repeated_when_layers_are_recomputed():
     assert without[0] != reference[0]
 
 
+def test_dropout_in_fused_attention_is_repeated_too():
+    config = TransformerConfig(2, 32, 4, 50, context=12, dropout=0.3)
+    tokens = torch.randint(50, (3, 12), generator=torch.Generator().manual_seed(1))
+    reference = loss_and_gradients(config, tokens, "fused")
+    for recompute in ("selective", "full"):
+        torch.testing.assert_close(loss_and_gradients(config, tokens, "fused", recompute), reference)
+
+
+def test_on_a_cpu_fused_dropout_is_torchs_own_and_keeps_no_scores():
+    from course_lib.gpt import _fused_attention, _scaled_dot_product
+
+    ways = (_fused_attention, lambda *arguments: _scaled_dot_product(*arguments).flatten(2))
+    generator = torch.Generator().manual_seed(0)
+    inputs = [torch.randn(2, 40, heads, 8, dtype=torch.float64, generator=generator) for heads in (4, 2, 2)]
+    found, largest = [], []
+    for attend in ways:
+        torch.manual_seed(0)
+        kept = []
+        leaves = [tensor.clone().requires_grad_() for tensor in inputs]
+        with torch.autograd.graph.saved_tensors_hooks(lambda x, kept=kept: kept.append(x) or x, lambda x: x):
+            mixed = attend(*leaves, 0.3)
+        mixed.square().sum().backward()
+        found.append([mixed, *(leaf.grad for leaf in leaves)])
+        largest.append(max(tensor.numel() for tensor in kept))
+    torch.testing.assert_close(*found)
+    assert largest == [2 * 40 * 4 * 8, 2 * 4 * 40 * 40]  # the queries; the scores
+
+
 @pytest.mark.parametrize("attention", ["eager", "fused"])
 @pytest.mark.parametrize("fields", CONFIGS_TO_RUN.values(), ids=CONFIGS_TO_RUN.keys())
 def test_a_token_sees_no_later_one(fields, attention):
@@ -195,6 +284,30 @@ def test_flops_per_token():
     assert attention == 12 * 118 * 48 * 256 * 2048
 
 
+# llm-foundry's measured runs of MPT: layers, hidden, parameters, sequence; tokens/s of a GPU, its peak in
+# TFLOP/s, the utilization printed.
+MPT = [
+    (80, 8192, 64_862_437_376, 2048, 1039, 989.5, 42.57),
+    (48, 7168, 29_975_214_080, 2048, 2308, 989.5, 43.92),
+    (40, 5120, 12_853_954_560, 2048, 4792, 989.5, 39.79),
+    (32, 4096, 6_658_859_008, 2048, 10643, 989.5, 46.44),
+    (32, 4096, 6_684_024_832, 8192, 6935, 989.5, 37.14),
+    (32, 2560, 2_651_837_440, 2048, 22525, 989.5, 40.80),
+    (24, 2048, 1_315_950_592, 2048, 45455, 989.5, 41.82),
+    (12, 768, 125_311_488, 2048, 142830, 312, 44.79),
+    (48, 7168, 29_975_214_080, 2048, 916, 312, 55.30),
+    (32, 4096, 6_658_859_008, 2048, 4641, 312, 64.23),
+]
+
+
+@pytest.mark.parametrize(("layers", "hidden", "parameters", "sequence", "tokens", "peak", "printed"), MPT)
+def test_measured_runs_of_mpt(layers, hidden, parameters, sequence, tokens, peak, printed):
+    config = TransformerConfig(layers, hidden, hidden // 64, 50368, context=sequence)
+    assert config.parameters == parameters
+    # Tokens/s are cut off to whole ones: 1 in 1,000.
+    assert 100 * tokens * config.flops_per_token(sequence) / (peak * 1e12) == pytest.approx(printed, rel=1e-3)
+
+
 def test_flops_per_token_use_heads_times_head_dim():
     narrow = TransformerConfig(2, 64, 4, 100, context=32, head_dim=8)
     assert narrow.flops_per_token(32) == 6 * narrow.parameters + 12 * 2 * (4 * 8) * 32
@@ -204,6 +317,7 @@ def test_numbers_of_numpy_do_not_overflow():
     config = TransformerConfig(*map(np.int32, (100, 100_000, 100, 100_000)), context=np.int32(10))
     assert config.parameters == TransformerConfig(100, 100_000, 100, 100_000, context=10).parameters
     assert type(config.parameters) is int
+    assert type(TransformerConfig(1, 8, 2, 5, context=4, dropout=np.float32(0.5)).dropout) is float
 
 
 REFUSED = {
@@ -241,6 +355,10 @@ def test_refused(sentence, fields):
 def test_unknown_names():
     with pytest.raises(ValueError, match=r"^model='llama2-7b': expected one of .*mean 'llama-2-7b'\?$"):
         CONFIGS["llama2-7b"]
+    with pytest.raises(ValueError) as refused:
+        GPT("gpt-2-xl")
+    assert str(refused.value) == (
+        "config='gpt-2-xl': expected a TransformerConfig, such as CONFIGS['gpt-2-xl']")
     config = TransformerConfig(1, 8, 2, 5, context=4)
     with pytest.raises(ValueError, match="^attention='flash': expected one of 'eager', 'fused'"):
         GPT(config, attention="flash")

@@ -69,7 +69,6 @@ def test_a_notebook_runs_on_the_ranks_that_are_there(tmp_path):
     ]
 
 
-@pytest.mark.long
 TRAFFIC = """
 def sent():
     counts = []
@@ -90,6 +89,7 @@ def test_traffic_is_counted_and_then_let_go(tmp_path):
     assert done.returncode == 0 and "[[24, 24], [24, 24]]" in done.stdout, done.stderr
 
 
+@pytest.mark.long
 def test_a_failing_cell_fails_the_command_and_names_rank_and_line(tmp_path):
     cells = {"imports": CELLS["imports"], "bad": "def g():\n    assert dist.get_rank() == 0, 'not zero'\n"
              "    dist.barrier()\nranks.run(g, 2)"}  # fmt: skip

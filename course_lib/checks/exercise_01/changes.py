@@ -94,8 +94,9 @@ def _what_is_left(*arguments) -> _Answer:
 
 def _another_choice(wrong: Compared) -> str | None:
     """The right number, of a change that frees less."""
-    if wrong.played[0].value in freed(*wrong.case.arguments[0]).items():
-        return "The change that is named frees that much, but another one frees more: compute all three."
+    each = freed(*wrong.case.arguments[0])
+    if wrong.played[0].value in each.items() and wrong.played[0].value != _most(each):
+        return "The change that is named frees that much, but another one frees more."
     return None
 
 

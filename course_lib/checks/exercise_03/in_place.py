@@ -97,7 +97,8 @@ def _is_tail(wrong: Compared, rank: int) -> bool:
     pairs, given = _numbers(wrong, rank), _tensor(wrong, rank).numbers
     even = 0 if is_large(_tensor(wrong, rank).shape) else len(pairs) - len(pairs) % wrong.ranks
     as_before = [got for got, _ in pairs[even:]] == list(given[even:])
-    return 0 < len(pairs) - even < wrong.ranks and as_before and all(numbers_agree(*pair) for pair in pairs[:even])
+    is_short = 0 < len(pairs) - even < wrong.ranks
+    return is_short and as_before and all(numbers_agree(*pair) for pair in pairs[:even])
 
 
 def _bits_differ(wrong: Compared) -> str | None:

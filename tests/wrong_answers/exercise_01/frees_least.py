@@ -4,7 +4,7 @@ from course_lib import activations
 from course_lib.transformer import CONFIGS
 
 PART = "frees_most"
-SENTENCE = "The change that is named frees that much, but another one frees more:"
+SENTENCE = "The change that is named frees that much, but another one frees more."
 
 
 def frees_most(model, micro_batch, sequence):
