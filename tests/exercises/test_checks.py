@@ -1,5 +1,7 @@
 """The mechanism behind all checks: values as plain data, messages under NCCL's rules, shares and limits."""
 
+import importlib
+import pkgutil
 import sys
 import time
 from dataclasses import replace
@@ -11,11 +13,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib.checks import exercise_00, exercise_01, mistakes, nccl_order, playing, values
+from course_lib import checks
+from course_lib.checks import mistakes, nccl_order, playing, values
 from course_lib.checks.checking import check
 from course_lib.checks.judging import judge
 from course_lib.checks.messages import Message
-from course_lib.checks.part import ONE_PROCESS, Attempt, Case, Compared, Part, Played
+from course_lib.checks.part import ONE_PROCESS, Attempt, Case, Compared, Fault, Part, Played
 from course_lib.checks.report import report
 from course_lib.checks.values import Module, Tensor, counting_up
 from course_lib.ranks import launch
@@ -337,15 +340,22 @@ ODD = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("exercise", [exercise_00, exercise_01], ids=["exercise_00", "exercise_01"])
+EXERCISES = [module.name for module in pkgutil.iter_modules(checks.__path__) if "exercise_" in module.name]
+
+
+@pytest.mark.parametrize("exercise", EXERCISES)
 def test_whatever_is_returned_can_be_judged(exercise):
     """In the notebook's process: an error there would be the check's own."""
-    parts = [part for part in vars(exercise).values() if type(part) is Part]
-    assert len(parts) > 3
+    module = importlib.import_module(f"course_lib.checks.{exercise}")
+    parts = [part for part in vars(module).values() if type(part) is Part]
+    assert parts
     for part in parts:
         for case in part.draw(1 if part.one_process else 3)[:2]:
             for value in ODD:
-                played = [Played(value, arguments, "", ()) for arguments in case.arguments]
+                # A function that works in place may leave anything in its argument.
+                in_place = case.expected_arguments is not None
+                arguments = [(value,)] * len(case.arguments) if in_place else case.arguments
+                played = [Played(value, left, "", ()) for left in arguments]
                 judgement = judge(part, Attempt(len(played), [case], [played]))
                 assert "0 of 1" in report(part, [judgement])
 
@@ -687,6 +697,41 @@ def test_a_part_may_have_its_own_time_limits(capsys):
     printed = capsys.readouterr().out
     assert "(a run without progress is ended after 1 s)" in printed
     assert "No rank made progress for 1 s" in printed
+
+
+def test_what_was_seen_of_a_fault_stands_beside_its_world_size(capsys):
+    def fault(found):
+        return Fault("Too much is sent.", f"rank 0 sends {found.ranks} bytes")
+
+    part = Part("double(x)", draw, accept=fault, world_sizes=(2, 3))
+    assert check(part, double) == 0.0
+    printed = capsys.readouterr().out
+    assert "N=3  WRONG  the right result, but not in the right way: rank 0 sends 3 bytes\n" in printed
+    assert "\nToo much is sent.\n" in printed
+
+
+def test_a_first_case_by_itself_is_seen_whatever_the_others_do(capsys):
+    def draw_two(size):
+        given = ((1,),) * size
+        first = Case("first", given, (2,) * size, by_itself=True)
+        return [first, Case("second", ((3,),) * size, (6,) * size)]
+
+    part = Part("double(x)", draw_two, world_sizes=(2,))
+
+    def fails_later(x):
+        if x == 3:
+            raise IndexError("too far")
+        return 7
+
+    assert check(part, fails_later) == 0.0
+    printed = capsys.readouterr().out
+    assert "N=2  WRONG  1 of 1 case\n              WRONG  first\n" in printed
+    assert "too far" not in printed
+    assert check(part, lambda x: 2 if x == 1 else 5) == 0.0
+    printed = capsys.readouterr().out
+    assert "1 of 2 cases\n              right  first\n              WRONG  second\n" in printed
+    assert check(part, double) == 1.0
+    assert "N=2  right  2 cases" in capsys.readouterr().out
 
 
 def test_what_is_left_is_shown_as_a_table_outside_of_notebooks(capsys):
