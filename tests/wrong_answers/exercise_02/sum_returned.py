@@ -1,0 +1,22 @@
+"""In a new tensor."""
+
+import torch
+import torch.distributed as dist
+
+PART = "star"
+SENTENCE = "The right result is returned, and what was given is as before"
+
+
+def star(tensor):
+    row, others = tensor.contiguous().clone(), range(1, dist.get_world_size())
+    if dist.get_rank() == 0:
+        arriving = torch.empty_like(row)
+        for other in others:
+            dist.recv(arriving, other)
+            row += arriving
+        for other in others:
+            dist.send(row, other)
+    else:
+        dist.send(row, 0)
+        dist.recv(row, 0)
+    return row
