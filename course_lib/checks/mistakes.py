@@ -37,6 +37,16 @@ def argument_altered(wrong: Compared) -> str | None:
     return None
 
 
+def argument_moved(wrong: Compared) -> str | None:
+    """For functions that work in place."""
+    if any(wrong.played[rank].moved for rank in wrong.wrong_ranks):
+        return (
+            "The tensor lies in other memory than before (by `.data = …` or `set_`), and whoever has a view "
+            "of it sees none of this: in place means into the memory that is there, as `copy_` does."
+        )
+    return None
+
+
 def argument_returned(wrong: Compared) -> str | None:
     if any(wrong.played[rank].shares_memory == "an argument" for rank in wrong.wrong_ranks):
         return "What is returned is the argument itself, no copy: a change of one would change the other."
@@ -91,9 +101,12 @@ _TOUCHED = {
 }
 
 
+_MOVE_NOTHING = ("barrier", "monitored_barrier")
+
+
 def collective_called(found: Compared) -> str | None:
     """For ``accept``: the result may well be right."""
-    called = sorted({name for played in found.played for name in played.collectives})
+    called = sorted({name for played in found.played for name in played.collectives} - set(_MOVE_NOTHING))
     if called:
         return (
             f"`dist.{called[0]}` does the work here: this part is to be done with messages between ranks, "

@@ -80,7 +80,9 @@ class Played:
 
     ``arguments`` are the arguments after the call.  ``shares_memory`` names what the returned tensors share
     their memory with: "an argument" or "each other", "" if with nothing.  ``collectives`` are the names of
-    torch.distributed's operations that were called beside messages, such as "all_reduce".
+    torch.distributed's operations that were called beside messages, such as "all_reduce".  ``moved``: whether
+    an argument lies in other memory than before, as after ``tensor.data = …``; whoever shares the memory that
+    it had does not see what it holds now.
     """
 
     value: Any
@@ -88,6 +90,7 @@ class Played:
     shares_memory: str
     messages: tuple[Message, ...]
     collectives: tuple[str, ...] = ()
+    moved: bool = False
 
 
 @dataclass(frozen=True)
@@ -192,7 +195,7 @@ def is_right(case: Case, rank: int, played: Played) -> bool:
     What is returned must be in memory of its own, and the arguments be left alone.
     """
     if case.expected_arguments is not None:
-        return agree(played.arguments, case.expected_arguments[rank], case.tolerance)
+        return agree(played.arguments, case.expected_arguments[rank], case.tolerance) and not played.moved
     unchanged = played.arguments == case.arguments[rank]
     return agree(played.value, case.expected[rank], case.tolerance) and unchanged and not played.shares_memory
 

@@ -104,12 +104,14 @@ def _wait_for_others(store, name: str) -> None:
 
 def _call(function: Callable, arguments: tuple, late: bool, recorder) -> Played:
     built = values.build(arguments, ranks.device())
+    before = [span(tensor) for tensor in values.tensors(built)]
     if late:
         time.sleep(_LATE_SECONDS)
     value, messages, collectives = recorder.record(lambda: function(*built))
     # At once, so that a message which arrives late is not in it.
     described = values.describe(value)
-    return Played(described, values.describe(built), _shared(value, built), messages, collectives)
+    moved = before != [span(tensor) for tensor in values.tensors(built)]
+    return Played(described, values.describe(built), _shared(value, built), messages, collectives, moved)
 
 
 def _shared(value: Any, arguments: tuple) -> str:

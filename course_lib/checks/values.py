@@ -287,5 +287,6 @@ def texts(expected: Any, got: Any, tolerance: float = 0.0) -> tuple[str, str]:
     first = first if first >= _SHOWN else 0
     shown = expected.text(first), got.text(first)
     if agree(replace(got, digest=""), replace(expected, digest=""), tolerance):
-        return shown[0], f"{shown[1]}, and other numbers further on"
+        differs = ", and other numbers further on" if got.digest != expected.digest else ""
+        return shown[0], shown[1] + differs
     return shown if shown[0] != shown[1] else (expected.text(first, ""), got.text(first, ""))

@@ -60,7 +60,7 @@ def expected_and_got(wrong: Compared, rank: int, in_words: InWords) -> tuple[str
 
 def _besides(case: Case, rank: int, played: Played) -> str:
     if case.expected_arguments is not None:
-        return ""
+        return ", in other memory than before" if played.moved else ""
     if played.arguments != case.arguments[rank]:
         return ", and an argument was altered"
     return f", sharing memory with {played.shares_memory}" if played.shares_memory else ""

@@ -537,6 +537,16 @@ def test_a_function_in_place_is_judged_by_its_argument(capsys):
     assert "rank 0: expected float32 2 [11, 22]\n" in capsys.readouterr().out
 
 
+def test_a_tensor_that_was_given_other_memory_is_not_changed_in_place(capsys):
+    def moves(tensor):
+        tensor.data = tensor + exchanged(tensor)
+
+    assert in_place(moves, recognizers=[mistakes.argument_moved]) == 0.0
+    printed = capsys.readouterr().out
+    assert "got      float32 2 [11, 22], in other memory than before\n" in printed
+    assert "\nThe tensor lies in other memory than before" in printed
+
+
 def test_a_number_that_does_not_matter_may_be_any():
     def adds_first(tensor):
         tensor[0] += exchanged(tensor)[0]
@@ -571,6 +581,7 @@ def test_a_large_tensor_is_compared_by_a_part_and_a_digest():
     described = values.describe(built)
     assert described != one and not values.agree(described, one)
     assert (described.numbers, len(described.digest)) == (one.numbers, 64)
+    assert values.texts(one, described)[1].endswith("[3, 4, 5, 6, …], and other numbers further on")
     with pytest.raises(ValueError, match="expected 1009 numbers"):
         Tensor("float32", shape, (1.0,))
 
@@ -621,6 +632,19 @@ def test_collectives_are_recorded_under_the_learners_names():
     names = ("all_reduce", "broadcast", "all_gather", "barrier", "all_reduce")
     assert exchange_messages(calls_all).played[0].collectives == names
     assert exchange_messages(exchanged).played[0].collectives == ()
+
+
+def test_a_collective_that_does_the_work_is_named_and_a_barrier_is_none(capsys):
+    def sums(tensor):
+        torch.distributed.all_reduce(tensor)
+
+    def waits(tensor):
+        torch.distributed.barrier()
+        tensor += exchanged(tensor)
+
+    assert in_place(sums, accept=mistakes.collective_called) == 0.0
+    assert "`dist.all_reduce` does the work here" in capsys.readouterr().out
+    assert in_place(waits, accept=mistakes.collective_called) == 1.0
 
 
 def faults_of(function):

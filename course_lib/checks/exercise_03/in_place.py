@@ -20,6 +20,7 @@ def recognizers() -> Sequence[Recognizer]:
         mistakes.collective_called,
         mistakes.not_waited_for,
         mistakes.touched_under_way,
+        mistakes.argument_moved,
         _in_a_new_tensor,
         _not_written_back,
         _unchanged,

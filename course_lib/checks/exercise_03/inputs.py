@@ -63,9 +63,11 @@ def in_words(wrong: Compared, rank: int) -> tuple[str, str] | None:
     state = left(wrong)
     if state is None:
         return None
-    expected, chunk = wrong.expected(rank).numbers, 0
-    pairs = enumerate(zip(wrong.got(rank).numbers, expected, strict=True))
-    chunk = next(place for place, pair in pairs if not numbers_agree(*pair)) // len(state) ** 2
+    pairs = enumerate(zip(wrong.got(rank).numbers, wrong.expected(rank).numbers, strict=True))
+    wrong_place = next((place for place, pair in pairs if not numbers_agree(*pair)), None)
+    if wrong_place is None:
+        return None
+    chunk = wrong_place // len(state) ** 2
     got = ring_table.words(state).splitlines()[rank].split(": ")[1].split("; ")[chunk]
     return f"chunk {chunk} is complete", got.rstrip(".")
 

@@ -60,8 +60,8 @@ _TOO_MANY_STEPS = {
     2: "More chunks are sent than needed: there are N-1 steps in each half.",
 }
 _TOO_LONG = (
-    "Some ranks send more than they need: cut the elements into N chunks, as equal as possible, and send "
-    "one in each step."
+    "Some ranks send more bytes than they need. One chunk in each step is enough, of N chunks as equal as "
+    "possible, in the tensor's own dtype."
 )
 
 

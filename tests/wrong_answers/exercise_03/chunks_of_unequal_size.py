@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 
 PART = "ring"
-SENTENCE = "cut the elements into N chunks, as equal as possible"
+SENTENCE = "of N chunks as equal as possible"
 
 
 def pass_on(outgoing, incoming):
