@@ -30,6 +30,12 @@ import torch
 import torch.distributed as dist
 
 
+_DTYPES = (
+    torch.float64, torch.float32, torch.float16, torch.bfloat16,
+    torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
+)  # fmt: skip
+
+
 def ring(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
     """Sum a tensor over all ranks in place: a reduce-scatter, then an all-gather, around a ring.
 
@@ -39,7 +45,7 @@ def ring(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
     Raises ValueError for tensors that can't be summed in place.
     """
     with _as_row(tensor) as row:
-        chunks = row.tensor_split(dist.get_world_size(group))
+        chunks = row.tensor_split(_world_size(group))
         _reduce_scatter(chunks, group)
         _all_gather(chunks, group)
 
@@ -50,7 +56,7 @@ def reduce_scatter(tensor: torch.Tensor, group: dist.ProcessGroup | None = None)
     Chunk r is ``tensor.flatten().tensor_split(N)[r]``.  Each rank sends (N-1)/N of the tensor.
     """
     with _as_row(tensor) as row:
-        _reduce_scatter(row.tensor_split(dist.get_world_size(group)), group)
+        _reduce_scatter(row.tensor_split(_world_size(group)), group)
 
 
 def all_gather(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
@@ -59,7 +65,7 @@ def all_gather(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> 
     Chunk r is ``tensor.flatten().tensor_split(N)[r]``.  Each rank sends (N-1)/N of the tensor.
     """
     with _as_row(tensor) as row:
-        _all_gather(row.tensor_split(dist.get_world_size(group)), group)
+        _all_gather(row.tensor_split(_world_size(group)), group)
 
 
 def _reduce_scatter(chunks: tuple[torch.Tensor, ...], group: dist.ProcessGroup | None) -> None:
@@ -101,7 +107,7 @@ def unchunked_ring(tensor: torch.Tensor, group: dist.ProcessGroup | None = None)
     """
     with _as_row(tensor) as row:
         passing, arriving = row.clone(), torch.empty_like(row)
-        for _ in range(dist.get_world_size(group) - 1):
+        for _ in range(_world_size(group) - 1):
             _pass_on(passing, arriving, group)
             row += arriving
             passing, arriving = arriving, passing
@@ -115,7 +121,7 @@ def star(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
     Raises ValueError for tensors that can't be summed in place.
     """
     with _as_row(tensor) as row:
-        others = range(1, dist.get_world_size(group)) if row.numel() else ()
+        others = range(1, _world_size(group)) if row.numel() else ()
         if dist.get_rank(group) == 0:
             arriving = torch.empty_like(row)
             for other in others:
@@ -133,14 +139,22 @@ def _exchange(messages: list[dist.P2POp]) -> None:
             work.wait()
 
 
+def _world_size(group: dist.ProcessGroup | None) -> int:
+    if dist.get_rank(group) < 0:
+        raise ValueError(f"rank {dist.get_rank()} is not in this group: expected a call by its members only")
+    return dist.get_world_size(group)
+
+
 @contextlib.contextmanager
 def _as_row(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
     """The tensor's elements in one contiguous row; written back at the end where the row had to be a copy."""
     _check(tensor)
-    row = tensor.detach().contiguous().view(-1)
+    row = tensor.detach().resolve_neg().contiguous().view(-1)
     yield row
-    if not tensor.is_contiguous():
+    if tensor.is_neg() or not tensor.is_contiguous():
         tensor.detach().copy_(row.view(tensor.shape))
+    else:  # what arrives in place is a change that autograd would not notice
+        torch.autograd.graph.increment_version(tensor)
 
 
 def _check(tensor: object) -> None:
@@ -150,11 +164,16 @@ def _check(tensor: object) -> None:
         raise ValueError(f"a tensor of layout {tensor.layout}: expected a dense one; call to_dense() first")
     if tensor.dtype.is_complex:
         raise ValueError(
-            f"a tensor of {tensor.dtype}: expected real numbers; torch.view_as_real(tensor) is a view of its "
-            "parts, and may be summed in its place"
+            f"a tensor of {tensor.dtype}: expected real numbers; torch.view_as_real(tensor.resolve_conj()) shows "
+            "its parts, which may be summed in its place"
         )
     if tensor.dtype == torch.bool:
         raise ValueError("a tensor of torch.bool: a sum of truth values is a count; convert it to integers")
+    if tensor.dtype not in _DTYPES:
+        names = ", ".join(str(dtype).removeprefix("torch.") for dtype in _DTYPES)
+        raise ValueError(f"a tensor of {tensor.dtype}, which torch can't add: expected one of {names}")
+    if tensor.is_meta or tensor.is_inference():
+        raise ValueError(f"a{' meta' if tensor.is_meta else 'n inference'} tensor can't be changed in place")
     repeats = (size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     if tensor.numel() and any(repeats):
         raise ValueError("an expanded tensor shares memory between its elements; call clone() first")

@@ -5,6 +5,9 @@ root's rights; real packets, and every torch.distributed function goes through t
 *Paced*: where namespaces are refused, messages between ranks are held back in software for as long as such
 links would take (ranks/pacing.py); that slows down point-to-point messages, thus the course's own
 all-reduces, and nothing else.  ``available()`` says which kind this machine has, and why.
+
+Behind real links a rank reaches the other ranks only: load data before, not in a rank.  Paced ones let the
+messages of a rank that exchanges with several others at once take turns, where real ones share.
 """
 
 from __future__ import annotations

@@ -110,8 +110,8 @@ def _notes(slope: float, slope_error: float, latency: float, latency_error: floa
 
 
 def _with_error(value: float, error: float, units: dict[str, float]) -> str:
-    """A value with its error in the same unit, the largest in which the value is 1 or more."""
-    unit = next((unit for unit, factor in units.items() if value >= factor), list(units)[-1])
+    """A value with its error in the same unit, the largest in which either is 1 or more."""
+    unit = next((unit for unit, factor in units.items() if max(value, error) >= factor), list(units)[-1])
     return f"{value / units[unit]:.4g} ± {error / units[unit]:.2g} {unit}"
 
 

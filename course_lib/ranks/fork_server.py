@@ -156,7 +156,11 @@ class _Server:
         self._ranks: dict[int, tuple[str, int | None]] = {}
         self._folder = tempfile.mkdtemp(prefix="course-ranks-")
         gc.freeze()  # so that collecting garbage in a rank does not copy the server's memory
-        self._answer({"number": 0, "folder": self._folder})
+        try:
+            self._answer({"number": 0, "folder": self._folder})
+        except OSError:  # the kernel was killed meanwhile
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
         self._idle_since, self._has_imported_more = time.monotonic(), False
 
     def run(self) -> None:

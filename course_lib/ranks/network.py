@@ -1,7 +1,7 @@
 """Real slow links between ranks: each rank in a network namespace of its own, without root's rights.
 
-One process, the holder, makes a user namespace, a network namespace with a bridge, and one network namespace
-for each rank, joined to the bridge by a pair of virtual Ethernet devices.  A token bucket on both ends limits
+One process, the holder, makes a user namespace (unless it is root), a network namespace with a bridge, and one
+network namespace for each rank, joined to the bridge by a pair of virtual Ethernet devices.  A token bucket on both ends limits
 the rate in both directions.  Ranks enter before they do anything else.  Nothing has to be cleaned up: the
 namespaces, and all that is in them, go when the last process in them ends.
 """
@@ -35,11 +35,13 @@ def hold(asked: Path, made: Path) -> NoReturn:
     """The holder's whole life: make the network, say where it is, and keep it until it is killed."""
     try:
         links = [RankLink(*values) for values in json.loads(asked.read_text())]
-        answer = {"holder": os.getpid(), "namespaces": _make(links)}
+        has_user_namespace = _leave()
+        answer = {"holder": os.getpid(), "user": has_user_namespace, "namespaces": _make(links)}
     except subprocess.CalledProcessError as error:
         answer = {"error": f"{' '.join(error.cmd[:1])}: {error.stderr.strip()}"}
     except OSError as error:
-        answer = {"error": str(error)}
+        failure = namespaces.Failure("network namespace", error.errno or 0, error.strerror or str(error))
+        answer = {"error": namespaces.explain(failure)}
     unfinished = made.with_name(f"{made.name}.unfinished")
     unfinished.write_text(json.dumps(answer))
     os.replace(unfinished, made)
@@ -53,7 +55,8 @@ def enter(made: Path, rank: int) -> None:
     if "error" in answer:
         raise RanksError(f"The links between the ranks could not be made: {answer['error']}")
     process = f"/proc/{answer['holder']}"
-    _enter(f"{process}/ns/user", namespaces.CLONE_NEWUSER)
+    if answer["user"]:
+        _enter(f"{process}/ns/user", namespaces.CLONE_NEWUSER)
     _enter(f"{process}/fd/{answer['namespaces'][rank]}", namespaces.CLONE_NEWNET)
     os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = DEVICE
     # NCCL would pass the links by: memory shared between processes, GPU to GPU, InfiniBand.  (Not yet run.)
@@ -69,11 +72,23 @@ def _wait_for(made: Path) -> dict:
     return json.loads(made.read_text())
 
 
+def _leave() -> bool:
+    """Get the right to make networks: by a user namespace, unless this process has it already.
+
+    In a user namespace root would lose its right to read other users' files.
+    """
+    try:
+        namespaces.unshare(namespaces.CLONE_NEWNET)
+        return False
+    except PermissionError:
+        user, group = os.getuid(), os.getgid()
+        namespaces.unshare(namespaces.CLONE_NEWUSER)
+        namespaces.map_to_root(user, group)
+        return True
+
+
 def _make(links: list[RankLink]) -> list[int]:
     """The network; returns the file descriptors that hold the ranks' namespaces, in rank order."""
-    user, group = os.getuid(), os.getgid()
-    namespaces.unshare(namespaces.CLONE_NEWUSER)
-    namespaces.map_to_root(user, group)
     hub, *ends = [_new_network() for _ in range(len(links) + 1)]
     _set_network(hub)
     _ip("link add hub type bridge", f"link set hub mtu {MTU} up", *_pairs(ends)).finish()

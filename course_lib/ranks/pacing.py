@@ -20,6 +20,7 @@ import functools
 import os
 import time
 import weakref
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,7 +38,8 @@ else:
     import fcntl
 
 _LARGEST_COLLECTIVE = 64 << 10  # bytes: a barrier, a loss, a name
-_LATEST = 1024  # messages from one rank to another whose times are kept
+_LATEST = 1024  # messages of one stream whose times are kept
+_LANES = 8  # groups and tags that are told apart
 
 
 def install(path: Path, rank: int, links: list[RankLink]) -> None:
@@ -55,14 +57,35 @@ def install(path: Path, rank: int, links: list[RankLink]) -> None:
 
 
 @dataclass(frozen=True)
-class _Message:
+class _Stream:
+    """Messages that arrive in the order in which they were sent: of one group and tag, between two ranks."""
+
+    lane: int  # stands for group and tag
     source: int
     target: int
-    number: int  # of this source and target, from 0
 
     @property
     def place(self) -> tuple[int, int, int]:
-        return self.source, self.target, self.number % _LATEST
+        return self.lane, self.source, self.target
+
+    @property
+    def back(self) -> tuple[int, int, int]:
+        """The place of the stream the other way."""
+        return self.lane, self.target, self.source
+
+
+def _stream(group: dist.ProcessGroup, tag: int, source: int, target: int) -> _Stream:
+    return _Stream(zlib.crc32(f"{group.group_name} {tag}".encode()) % _LANES, source, target)
+
+
+@dataclass(frozen=True)
+class _Message:
+    stream: _Stream
+    number: int  # in its stream, from 0
+
+    @property
+    def place(self) -> tuple[int, int, int, int]:
+        return *self.stream.place, self.number % _LATEST
 
 
 class _Pacer:
@@ -75,10 +98,11 @@ class _Pacer:
 
     def sending(self, send: Callable) -> Callable:
         @functools.wraps(send)
-        def paced(group, tensors, peer, *args, **kwargs):
-            target = dist.get_global_rank(group, peer)
-            message = self._board.post_send(self._rank, target, sum(tensor.nbytes for tensor in tensors))
-            work = send(group, tensors, peer, *args, **kwargs)
+        def paced(group, tensors, peer, tag=0, *args, **kwargs):
+            stream = _stream(group, tag, self._rank, dist.get_global_rank(group, peer))
+            message = self._board.post_send(stream, sum(tensor.nbytes for tensor in tensors))
+            with self._board.withdrawing(message, "sends"):
+                work = send(group, tensors, peer, tag, *args, **kwargs)
             self._messages[work] = message
             return work
 
@@ -86,9 +110,11 @@ class _Pacer:
 
     def receiving(self, receive: Callable) -> Callable:
         @functools.wraps(receive)
-        def paced(group, tensors, peer, *args, **kwargs):
-            message = self._board.post_receive(dist.get_global_rank(group, peer), self._rank)
-            work = receive(group, tensors, peer, *args, **kwargs)
+        def paced(group, tensors, peer, tag=0, *args, **kwargs):
+            stream = _stream(group, tag, dist.get_global_rank(group, peer), self._rank)
+            message = self._board.post_receive(stream)
+            with self._board.withdrawing(message, "receives"):
+                work = receive(group, tensors, peer, tag, *args, **kwargs)
             self._messages[work] = message
             return work
 
@@ -116,22 +142,22 @@ class _Pacer:
 
     def _end(self, message: _Message) -> float:
         """When its wait may return; it has been transferred, so it is posted on both sides."""
-        return self._board.end(message, for_sender=message.source == self._rank)
+        return self._board.end(message, for_sender=message.stream.source == self._rank)
 
 
 class _Board:
     """Times of all messages, in seconds of the monotonic clock, which all processes share.
 
-    Arrays are indexed by source and target.  A count is raised after the times that belong to it are written.
+    Arrays are indexed by stream.  A count is raised after the times that belong to it are written.
     """
 
     def __init__(self, path: Path, links: list[RankLink]):
         self._file = path.open("r+b")
         ranks = len(links)
-        kinds = [(name, "f8", (ranks, ranks, _LATEST)) for name in ("bytes", "sent", "received", "end")]
-        kinds += [(name, "i8", (ranks, ranks)) for name in ("sends", "receives", "settled")]
+        kinds = [(name, "f8", (_LANES, ranks, ranks, _LATEST)) for name in ("bytes", "sent", "received", "end")]
+        kinds += [(name, "i8", (_LANES, ranks, ranks)) for name in ("sends", "receives", "settled")]
         kinds += [(name, "f8", (ranks,)) for name in ("outgoing_free", "incoming_free")]
-        kinds += [("behind", "i8", (ranks, ranks, _LATEST))]
+        kinds += [("behind", "i8", (_LANES, ranks, ranks, _LATEST))]
         layout = numpy.dtype(kinds)
         with self._locked():
             if path.stat().st_size < layout.itemsize:
@@ -140,64 +166,75 @@ class _Board:
         self._rates = [link.rate for link in links]
         self._latencies = [link.latency for link in links]
 
-    def post_send(self, source: int, target: int, size: int) -> _Message:
-        at, message = self._at, self._next(source, target, "sends")
+    def post_send(self, stream: _Stream, size: int) -> _Message:
+        at, message = self._at, self._next(stream, "sends")
         at["bytes"][message.place], at["sent"][message.place] = size, time.monotonic()
-        at["sends"][source, target] += 1
+        at["sends"][stream.place] += 1
         return message
 
-    def post_receive(self, source: int, target: int) -> _Message:
-        at, message = self._at, self._next(source, target, "receives")
-        back = at["sends"][target, source]  # messages so far the other way
-        is_under_way = back and at["receives"][target, source] >= back
+    def post_receive(self, stream: _Stream) -> _Message:
+        at, message = self._at, self._next(stream, "receives")
+        back = at["sends"][stream.back]  # messages so far the other way
+        is_under_way = back and at["receives"][stream.back] >= back
         at["behind"][message.place] = back - 1 if is_under_way else -1
         at["received"][message.place] = time.monotonic()
-        at["receives"][source, target] += 1
+        at["receives"][stream.place] += 1
         return message
 
+    @contextlib.contextmanager
+    def withdrawing(self, message: _Message, count: str) -> Iterator[None]:
+        """What torch refuses in this block was never posted."""
+        try:
+            yield
+        except BaseException:
+            self._at[count][message.stream.place] -= 1
+            raise
+
     def end(self, message: _Message, for_sender: bool) -> float:
-        if self._at["settled"][message.source, message.target] <= message.number:
+        if self._at["settled"][message.stream.place] <= message.number:
             with self._locked():
                 self._settle_all()
-        latency = self._latencies[message.source] if for_sender else 0.0
+        latency = self._latencies[message.stream.source] if for_sender else 0.0
         return self._at["end"][message.place] - latency
 
-    def _next(self, source: int, target: int, count: str) -> _Message:
-        number = int(self._at[count][source, target])
-        if number - self._at["settled"][source, target] >= _LATEST:
+    def _next(self, stream: _Stream, count: str) -> _Message:
+        number = int(self._at[count][stream.place])
+        if number - self._at["settled"][stream.place] >= _LATEST:
             with self._locked():
                 self._settle_all()
-        if number - self._at["settled"][source, target] >= _LATEST:
+        if number - self._at["settled"][stream.place] >= _LATEST:
             raise RuntimeError(
-                f"more than {_LATEST} messages from rank {source} to rank {target} are under way, and links "
-                "paced in software keep track of no more"
+                f"more than {_LATEST} messages from rank {stream.source} to rank {stream.target} are under way, "
+                "and links paced in software keep track of no more"
             )
-        return _Message(source, target, number)
+        return _Message(stream, number)
 
     def _settle_all(self) -> None:
         """Work out the ends of all messages that are posted on both sides, in the order of their starts."""
         at = self._at
         ready = []
-        for source, target in numpy.argwhere(at["settled"] < numpy.minimum(at["sends"], at["receives"])):
-            until = min(at["sends"][source, target], at["receives"][source, target])
-            for number in range(at["settled"][source, target], until):
-                message = _Message(int(source), int(target), number)
+        both = numpy.minimum(at["sends"], at["receives"])
+        for place in numpy.argwhere(at["settled"] < both).tolist():
+            stream = _Stream(*place)
+            for number in range(at["settled"][stream.place], both[stream.place]):
+                message = _Message(stream, number)
                 ready.append((max(at["sent"][message.place], at["received"][message.place]), message))
         for _, message in sorted(ready, key=lambda item: item[0]):
             self._settle(message)
 
     def _settle(self, message: _Message) -> None:
-        at, source, target = self._at, message.source, message.target
+        at, stream = self._at, message.stream
+        source, target = stream.source, stream.target
         told = at["received"][message.place]
         if (behind := at["behind"][message.place]) >= 0:
-            told = max(told, at["end"][target, source, behind % _LATEST])
+            told = max(told, at["end"][(*stream.back, behind % _LATEST)])
         ready = max(at["sent"][message.place], told + self._latencies[target])
         size = at["bytes"][message.place]
         sent = _through_bucket(ready, at["outgoing_free"][source], size, self._rates[source])
         arrived = _through_bucket(ready, at["incoming_free"][target], size, self._rates[target])
-        at["outgoing_free"][source], at["incoming_free"][target] = sent, max(sent, arrived)
+        at["outgoing_free"][source], at["incoming_free"][target] = sent, arrived
         at["end"][message.place] = max(ready, sent, arrived) + self._latencies[source]
-        at["settled"][source, target] += 1
+        at["settled"][stream.place] += 1
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:

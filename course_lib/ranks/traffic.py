@@ -19,7 +19,8 @@ class Traffic:
     ``sent`` and ``received`` count each message's elements as it is posted; collectives such as
     ``dist.all_reduce`` are not messages and are not in them.  ``wire_sent`` and ``wire_received`` are what
     the network device of this rank's real link counted, whatever function sent it, with headers and
-    acknowledgements; None without real links.
+    acknowledgements, and without what still queues when the block ends (a barrier waits for that); None
+    without real links.
     """
 
     sent: Counter[int] = field(default_factory=Counter)

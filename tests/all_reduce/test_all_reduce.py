@@ -219,6 +219,49 @@ def test_one_rank_gets_its_own_back_and_sends_nothing(name):
     assert run(one_rank_alone, 1, name) == [(True, 0, 0)]
 
 
+def with_negative_bit(name):
+    results = []
+    for parts in (1, 3):
+        tensor = (torch.ones(parts) * (1 + 1j * (dist.get_rank() + 1))).conj().imag
+        getattr(all_reduce, name)(tensor)
+        results.append(tensor.tolist())
+    return results
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_views_whose_numbers_are_stored_with_the_other_sign(name):
+    assert run(with_negative_bit, 3, name) == [[[-6.0], [-6.0] * 3]] * 3
+
+
+def change_what_backward_needs(name):
+    weight = torch.ones(4, requires_grad=True)
+    output = (weight * 2).exp()
+    getattr(all_reduce, name)(output)
+    try:
+        output.sum().backward()
+    except RuntimeError as error:
+        return "modified by an inplace operation" in str(error)
+
+
+@pytest.mark.parametrize("name", [*NAMES, "all_gather"])
+def test_autograd_notices_the_change_on_every_rank(name):
+    assert run(change_what_backward_needs, 3, name) == [True] * 3
+
+
+def outside():
+    group = dist.new_group([0, 1])
+    if dist.get_rank() < 2:
+        all_reduce.ring(torch.ones(2), group)
+        return ""
+    with pytest.raises(ValueError, match="rank 2 is not in this group") as caught:
+        all_reduce.ring(torch.ones(2), group)
+    return str(caught.value)
+
+
+def test_a_rank_outside_the_group_is_told():
+    assert run(outside, 3)[2].startswith("rank 2 is not in this group")
+
+
 def overflowing():
     tensor = torch.full((3,), 30000.0, dtype=torch.float16)
     all_reduce.ring(tensor)
@@ -245,6 +288,10 @@ def test_parameters_and_gradients():
 
 @pytest.mark.parametrize(("make", "says"), [
     (lambda: torch.zeros(3, dtype=torch.complex64), "expected real numbers; torch.view_as_real"),
+    (lambda: torch.zeros(3).to(torch.float8_e4m3fn), "float8_e4m3fn, which torch can't add: expected one of"),
+    (lambda: torch.zeros(3, dtype=torch.uint16), "uint16, which torch can't add"),
+    (lambda: torch.zeros(3, device="meta"), "a meta tensor can't be changed"),
+    (lambda: torch.inference_mode()(torch.zeros)(3), "an inference tensor can't be changed"),
     (lambda: torch.zeros(3, dtype=torch.bool), "a sum of truth values is a count"),
     (lambda: torch.eye(3).to_sparse(), "call to_dense"),
     (lambda: torch.ones(1).expand(3), "shares memory between its elements"),

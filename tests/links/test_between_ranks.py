@@ -45,6 +45,48 @@ def test_the_ring_is_right_on_links(kind, count):
         assert torch.equal(result, expected)
 
 
+def refused_and_then_sent(other):
+    """Seconds until 2 MiB have come, after a send that torch refuses, and after small ones on another channel."""
+    rank, large, small = dist.get_rank(), torch.ones(2**19), torch.ones(3)
+    group = dist.new_group([0, 1])
+    if rank == 0:
+        with pytest.raises(RuntimeError):
+            dist.send(torch.zeros(4, 4).T, 1)
+        first = dist.isend(small, 1, **({"group": group} if other == "group" else {"tag": 1}))
+        works = [first, dist.isend(large, 1)]
+    else:
+        works = [dist.irecv(large, 0)]
+        works += [dist.irecv(small, 0, **({"group": group} if other == "group" else {"tag": 1}))]
+    began = time.monotonic()
+    works[rank == 0].wait()
+    seconds = time.monotonic() - began
+    works[rank].wait()
+    return seconds
+
+
+@pytest.mark.parametrize("other", ["group", "tag"])
+def test_a_message_is_held_back_for_its_own_bytes(kind, other):
+    """Whatever else was refused, or sent on another channel: 2 MiB at 100 Mbit/s."""
+    seconds = run(refused_and_then_sent, 2, other, links=Links("100mbit", kind=kind))
+    assert seconds[1] > (2 * 2**20 - 2 * BURST) / 12.5e6 - 0.05
+
+
+def small_messages():
+    """Seconds of three small messages on a link that is otherwise idle."""
+    began = time.monotonic()
+    for _ in range(3):
+        if dist.get_rank() == 0:
+            dist.send(torch.ones(7500), 1)
+        else:
+            dist.recv(torch.ones(7500), 0)
+    return time.monotonic() - began
+
+
+def test_an_idle_link_has_saved_up_for_small_messages_however_slow_it_is(kind):
+    """90 kB, at 125 kB/s."""
+    assert run(small_messages, 2, links=Links("400mbit", {1: "1mbit"}, kind=kind))[1] < 0.5
+
+
 def test_sixteen_ranks(real_links):
     assert all(torch.equal(result, torch.arange(3, dtype=torch.float64) * 136)
                for result in run(add_up, 16, 3, links=Links("1gbit")))  # fmt: skip

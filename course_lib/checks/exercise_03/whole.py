@@ -85,4 +85,5 @@ READY_FOR_NCCL = Part(
     in_error,
     mistakes.first_fault(mistakes.not_on_nccl, mistakes.send_not_waited_for),
     world_sizes=(2, 3, 4, 5),
+    in_words=inputs.in_words,
 )
