@@ -29,7 +29,6 @@ from collections.abc import Iterator
 import torch
 import torch.distributed as dist
 
-
 _DTYPES = (
     torch.float64, torch.float32, torch.float16, torch.bfloat16,
     torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
@@ -66,6 +65,22 @@ def all_gather(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> 
     """
     with _as_row(tensor) as row:
         _all_gather(row.tensor_split(_world_size(group)), group)
+
+
+def scatter(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
+    """Give rank r the chunk r of rank 0's tensor, over what its own chunk r held; other chunks stay.
+
+    Chunk r is ``tensor.flatten().tensor_split(N)[r]``.  With an ``all_gather`` after it, all ranks have rank
+    0's tensor, and rank 0 has sent less than two of them.
+    """
+    with _as_row(tensor) as row:
+        chunks, rank = row.tensor_split(_world_size(group)), dist.get_rank(group)
+        peers = {other: dist.isend for other in range(1, len(chunks))} if rank == 0 else {0: dist.irecv}
+        _exchange([
+            dist.P2POp(operation, chunk, group=group, group_peer=peer)
+            for peer, operation in peers.items()
+            if (chunk := chunks[peer or rank]).numel()
+        ])  # fmt: skip
 
 
 def _reduce_scatter(chunks: tuple[torch.Tensor, ...], group: dist.ProcessGroup | None) -> None:
@@ -141,7 +156,7 @@ def _exchange(messages: list[dist.P2POp]) -> None:
 
 def _world_size(group: dist.ProcessGroup | None) -> int:
     if dist.get_rank(group) < 0:
-        raise ValueError(f"rank {dist.get_rank()} is not in this group: expected a call by its members only")
+        raise ValueError(f"rank {dist.get_rank()} is not in this group: expected a call by its members")
     return dist.get_world_size(group)
 
 
@@ -164,8 +179,8 @@ def _check(tensor: object) -> None:
         raise ValueError(f"a tensor of layout {tensor.layout}: expected a dense one; call to_dense() first")
     if tensor.dtype.is_complex:
         raise ValueError(
-            f"a tensor of {tensor.dtype}: expected real numbers; torch.view_as_real(tensor.resolve_conj()) shows "
-            "its parts, which may be summed in its place"
+            f"a tensor of {tensor.dtype}: expected real numbers; torch.view_as_real(tensor.resolve_conj()) "
+            "has its parts, which may be summed in its place"
         )
     if tensor.dtype == torch.bool:
         raise ValueError("a tensor of torch.bool: a sum of truth values is a count; convert it to integers")

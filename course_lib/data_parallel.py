@@ -15,6 +15,7 @@ same from a notebook, under torchrun, and on one rank alone.
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
 
@@ -22,7 +23,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from course_lib.all_reduce import ring
+from course_lib.all_reduce import all_gather, ring, scatter
 from course_lib.ranks.diagnosis import names
 
 
@@ -48,16 +49,17 @@ def average_gradients(
     that is None on all ranks stays None, so that the optimizer leaves the parameter alone.
 
     Gradients of every type are divided *before* the sum, as torch's DDP does it: in fp16 the sum would
-    overflow.  Which parameters have gradients is agreed first, through a ring all-reduce of 4 bytes for each
-    parameter tensor, whatever ``all_reduce`` is; on a GPU the host waits for that.
+    overflow.  Which parameters have gradients is agreed first, through a ring all-reduce of 8 bytes for each
+    parameter tensor and 8 more, whatever ``all_reduce`` is; on a GPU the host waits for that.
 
-    Raises ValueError for a module inside DistributedDataParallel, for sparse gradients, and for a parameter
-    that is frozen on some ranks only.
+    Raises ValueError for a module inside DistributedDataParallel, for sparse gradients, for modules that are
+    not the same on all ranks, and for a parameter that is frozen on some ranks only.
     """
     _require_no_ddp(module)
     for parameter in _with_gradient_somewhere(module):
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter, dtype=parameter.grad_dtype)
+        parameter.grad = parameter.grad.resolve_conj()
         gradient = _real(parameter.grad.detach())
         gradient /= dist.get_world_size()
         (all_reduce or ring)(gradient)
@@ -96,10 +98,14 @@ def _with_gradient_somewhere(module: torch.nn.Module) -> list[torch.nn.Parameter
     parameters = dict(_parameters(module))
     if not parameters:
         return []
-    own = [_has_gradient(name, parameter) for name, parameter in parameters.items()]
-    counts = torch.tensor(own, dtype=torch.int32, device=next(iter(parameters.values())).device)
-    ring(counts)
-    used = {name: parameters[name] for name, count in zip(parameters, counts.tolist(), strict=True) if count}
+    own = [int(_has_gradient(name, parameter)) for name, parameter in parameters.items()]
+    described = zlib.crc32("; ".join(_description(*each) for each in parameters.items()).encode())
+    sums = torch.tensor([*own, described], dtype=torch.int64, device=next(iter(parameters.values())).device)
+    ring(sums)
+    *counts, of_ranks = sums.tolist()
+    if of_ranks != dist.get_world_size() * described:
+        raise ValueError("the modules are not the same on all ranks: expected equal names, shapes and types")
+    used = {name: parameters[name] for name, count in zip(parameters, counts, strict=True) if count}
     for name, parameter in used.items():
         if not parameter.requires_grad:
             raise ValueError(f"{name} is frozen on rank {dist.get_rank()}, but not on a rank with a gradient")
@@ -188,11 +194,17 @@ def _equal(of_ranks: list | tuple) -> list[list[int]]:
 
 
 def _broadcast(tensor: torch.Tensor) -> None:
-    """As bytes, since gloo and NCCL do not know every type."""
+    """As bytes, since gloo and NCCL do not know every type.
+
+    Rank 0 gives each rank a chunk, and an all-gather spreads the chunks: it sends less than two tensors,
+    however many ranks there are.
+    """
     stored = _without_repeats(tensor)
-    dense = stored.contiguous()
+    dense = stored.resolve_conj().resolve_neg().contiguous()
     if dense.numel():
-        dist.broadcast(_bytes(dense), src=0)
+        row = _bytes(dense)
+        scatter(row)
+        all_gather(row)
     if dense is not stored:
         stored.copy_(dense)
 

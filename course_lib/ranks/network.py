@@ -1,9 +1,9 @@
 """Real slow links between ranks: each rank in a network namespace of its own, without root's rights.
 
-One process, the holder, makes a user namespace (unless it is root), a network namespace with a bridge, and one
-network namespace for each rank, joined to the bridge by a pair of virtual Ethernet devices.  A token bucket on both ends limits
-the rate in both directions.  Ranks enter before they do anything else.  Nothing has to be cleaned up: the
-namespaces, and all that is in them, go when the last process in them ends.
+One process, the holder, makes a user namespace (unless it is root), a network namespace with a bridge, and
+one network namespace for each rank, joined to the bridge by a pair of virtual Ethernet devices.  A token
+bucket on both ends limits the rate in both directions.  Ranks enter before they do anything else.  Nothing
+has to be cleaned up: the namespaces, and all that is in them, go when the last process in them ends.
 """
 
 from __future__ import annotations

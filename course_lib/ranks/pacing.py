@@ -154,10 +154,11 @@ class _Board:
     def __init__(self, path: Path, links: list[RankLink]):
         self._file = path.open("r+b")
         ranks = len(links)
-        kinds = [(name, "f8", (_LANES, ranks, ranks, _LATEST)) for name in ("bytes", "sent", "received", "end")]
-        kinds += [(name, "i8", (_LANES, ranks, ranks)) for name in ("sends", "receives", "settled")]
+        streams = (_LANES, ranks, ranks)
+        kinds = [(name, "f8", (*streams, _LATEST)) for name in ("bytes", "sent", "received", "end")]
+        kinds += [(name, "i8", streams) for name in ("sends", "receives", "settled")]
         kinds += [(name, "f8", (ranks,)) for name in ("outgoing_free", "incoming_free")]
-        kinds += [("behind", "i8", (_LANES, ranks, ranks, _LATEST))]
+        kinds += [("behind", "i8", (*streams, _LATEST))]
         layout = numpy.dtype(kinds)
         with self._locked():
             if path.stat().st_size < layout.itemsize:
@@ -204,8 +205,8 @@ class _Board:
                 self._settle_all()
         if number - self._at["settled"][stream.place] >= _LATEST:
             raise RuntimeError(
-                f"more than {_LATEST} messages from rank {stream.source} to rank {stream.target} are under way, "
-                "and links paced in software keep track of no more"
+                f"more than {_LATEST} messages from rank {stream.source} to rank {stream.target} are under "
+                "way, and links paced in software keep track of no more"
             )
         return _Message(stream, number)
 

@@ -130,6 +130,22 @@ def test_reduce_scatter_and_all_gather(count, size):
         assert torch.equal(gathered, right)
 
 
+def scattered(size):
+    tensor = torch.arange(size, dtype=torch.float64) * (dist.get_rank() + 1)
+    all_reduce.scatter(tensor)
+    part = tensor.tensor_split(dist.get_world_size())[dist.get_rank()].clone()
+    all_reduce.all_gather(tensor)
+    return part, tensor
+
+
+@pytest.mark.parametrize("count", WORLD_SIZES)
+@pytest.mark.parametrize("size", [0, 1, 3, 1001])
+def test_scatter_and_all_gather_spread_rank_0s_tensor(count, size):
+    right = torch.arange(size, dtype=torch.float64)
+    for rank, (part, gathered) in enumerate(run(scattered, count, size)):
+        assert torch.equal(part, right.tensor_split(count)[rank]) and torch.equal(gathered, right)
+
+
 def in_pairs():
     """Even ranks sum among themselves, odd ones likewise; groups list their ranks in falling order."""
     groups = [dist.new_group([4, 2, 0]), dist.new_group([3, 1])]

@@ -18,6 +18,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from course_lib import all_reduce, cost_model, data_parallel, ranks
+from course_lib.links import Links
 
 COUNTS = [1, 2, 3, 4, 5, 8]
 
@@ -309,6 +310,52 @@ def test_all_reduce_is_called_for_gradients_only():
     assert run(calls_of_all_reduce, 2) == [[(2, 2)] * 2] * 2
 
 
+def average_of_different_modules(change):
+    rank = dist.get_rank()
+    sizes = {"order": (2, 2), "shape": (2, 3)}[change]
+    module = torch.nn.Module()
+    if change == "order":
+        for name in ("ab" if rank else "ba"):
+            setattr(module, name, torch.nn.Parameter(torch.ones(sizes)))
+    else:
+        module.a = torch.nn.Parameter(torch.ones(sizes[::-1] if rank else sizes))
+    for parameter in module.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    return error_of(data_parallel.average_gradients, module)
+
+
+@pytest.mark.parametrize("change", ["order", "shape"])
+def test_gradients_that_do_not_belong_together_are_not_averaged(change):
+    for error in run(average_of_different_modules, 3, change):
+        assert "the modules are not the same on all ranks" in error
+
+
+def average_conjugated():
+    weight = torch.nn.Parameter(torch.ones(3, dtype=torch.complex64))
+    module = torch.nn.ParameterList([weight])
+    (weight.conj() * (1 + 1j * dist.get_rank())).real.sum().backward()
+    data_parallel.average_gradients(module)
+    return weight.grad.tolist()
+
+
+def test_a_conjugated_gradient():
+    assert run(average_conjugated, 2) == [[1 + 0.5j] * 3] * 2
+
+
+def broadcast_on_paced_links():
+    torch.manual_seed(dist.get_rank())
+    module = torch.nn.Linear(256, 256)  # 257 KiB
+    with ranks.traffic() as traffic:
+        data_parallel.broadcast_parameters(module)
+    data_parallel.assert_in_step(module)
+    return traffic.total_sent
+
+
+def test_broadcasting_goes_by_messages_and_rank_0_sends_less_than_two_tensors():
+    sent = ranks.run(broadcast_on_paced_links, 3, links=Links("1gbit", kind="paced"))
+    assert sent[0] < 2 * 4 * 257 * 256
+
+
 def bytes_of_averaging():
     module = Branches([[0, 1], [0], [], [0]])
     if module.used:
@@ -319,8 +366,9 @@ def bytes_of_averaging():
 
 
 def test_the_agreement_is_counted_with_the_gradients():
-    """Two gradients of four elements each, and four counts, one for each parameter."""
-    rings = [cost_model.traffic("ring", elements, 4, 4) for elements in (4, 4, 4)]
+    """Two gradients of four floats each; four counts, one for each parameter, and a checksum, of 8 bytes."""
+    rings = [cost_model.traffic("ring", 4, 4, 4), cost_model.traffic("ring", 4, 4, 4)]
+    rings.append(cost_model.traffic("ring", 5, 4, element_bytes=8))
     expected = [
         (sum(ring.sent[rank] for ring in rings), sum(ring.received[rank] for ring in rings))
         for rank in range(4)
