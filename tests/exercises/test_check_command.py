@@ -69,6 +69,15 @@ def test_a_wrong_answer_gets_its_share_and_the_checks_own_words(masters):
     assert (part.status, part.points, part.message) == ("wrong", 0.5, "WRONG")
 
 
+def test_a_wrong_answers_picture_is_shown_in_its_words(masters):
+    path = masters / "77_double.ipynb"
+    master = nbformat.read(path, as_version=4)
+    master.cells[1].source = f"display({{'text/plain': 'two boxes are empty'}}, raw=True)\n{CHECK}"
+    nbformat.write(master, path)
+    (part,) = result_of(masters, learners(masters, WRONG)).parts
+    assert part.message == "two boxes are empty\nWRONG"
+
+
 def test_faked_outputs_and_changed_check_cells_have_no_effect(masters):
     notebook = learners(masters, WRONG)
     notebook["cells"][1]["source"] = "print('right')\n1.0"

@@ -766,3 +766,13 @@ def test_what_is_left_is_shown_as_a_table_outside_of_notebooks(capsys):
     printed = capsys.readouterr().out
     assert "0 of 1 world sizes are right.\n\nLeft by f on 2 ranks:\n" in printed
     assert "rank 1  _1       01\n" in printed
+
+
+def test_watching_operators_does_not_load_torchs_compiler():
+    """That takes seconds in every rank, and a busy machine takes them for a hang."""
+
+    def adds(tensor):
+        tensor += exchanged(tensor)
+        assert "torch._dynamo" not in sys.modules
+
+    assert in_place(adds) == 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from course_lib.checks import mistakes
 from course_lib.checks.part import Attempt
+from course_lib.checks.playing import is_hang
 
 _NO_DIMENSION = "A tensor without dimensions can't be cut: make a row of it first, by `reshape(-1)`."
 _NOT_EQUAL = (
@@ -48,8 +49,19 @@ _SENTENCES = {
 }
 
 
+_NO_EMPTY_BATCH = "`batch_isend_irecv` takes no empty list: where there is nothing to send, leave it out."
+_NOBODY_SENDS = (
+    "Deadlock: every rank waits for a message that nobody sends it. Who sends to the right receives from "
+    "the left, and no rank may wait for what it receives before it has posted what it sends."
+)
+
+
 def in_error(attempt: Attempt) -> str | None:
     """The sentence for a run that did not end well."""
     text = str(attempt.error)
+    if "list index out of range" in text and "batch_isend_irecv(" in text and "inside libraries" in text:
+        return _NO_EMPTY_BATCH
+    if is_hang(attempt) and all(state.doing.startswith("waits in recv") for state in attempt.error.states):
+        return _NOBODY_SENDS
     own = next((sentence for sign, sentence in _SENTENCES.items() if sign in text), None)
     return own or mistakes.in_error(attempt)

@@ -31,7 +31,7 @@ def recognizers() -> Sequence[Recognizer]:
 
 def recognizers_of_numbers(halves: int) -> Sequence[Recognizer]:
     """Those that come after it, or for cases that do not say whose inputs are where."""
-    return (whole_tensors(halves), mistakes.numbers_reordered, _tail, _bits_differ, _rounded)
+    return (whole_tensors(halves), mistakes.numbers_reordered, _tail, _bits_differ, _rounded, _cut_otherwise)
 
 
 def _is_unchanged(wrong: Compared) -> bool:
@@ -60,6 +60,8 @@ def _not_written_back(wrong: Compared) -> str | None:
 def _unchanged(wrong: Compared) -> str | None:
     if not _is_unchanged(wrong):
         return None
+    if len(wrong.wrong_ranks) < wrong.ranks:
+        return "Some ranks have the result, and on others the tensor is as before: all have to keep it."
     if wrong.ranks > 1 and not any(wrong.played[rank].messages for rank in wrong.wrong_ranks):
         return "No message was sent, and the tensor is as before."
     return (
@@ -116,6 +118,19 @@ def _rounded(wrong: Compared) -> str | None:
     pairs = [pair for pair in pairs if not numbers_agree(*pair)]
     if pairs and all(isclose(*pair, rel_tol=_NEAR, abs_tol=_NEAR) for pair in pairs):
         return "The numbers are near, but digits are lost: send and add elements in the tensor's own dtype."
+    return None
+
+
+def _cut_otherwise(wrong: Compared) -> str | None:
+    """Seen where a case whose elements can be cut into equal chunks is right."""
+    pairs = [pair for rank in range(wrong.ranks) for pair in _numbers(wrong, rank) if pair[1] is not None]
+    agreeing = sum(numbers_agree(*pair) for pair in pairs)
+    if pairs and len(_tensor(wrong, 0).numbers) % wrong.ranks and 2 * agreeing >= len(pairs):
+        return (
+            "Most elements are right, and those at the ends of chunks are not. Chunk r is what "
+            "`tensor_split(N)` makes it: where the elements do not come out even, the first chunks are "
+            "longer by one."
+        )
     return None
 
 

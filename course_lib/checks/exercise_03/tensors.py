@@ -17,7 +17,7 @@ Form = tuple[str, tuple[int, ...], str]  # dtype, shape, layout
 
 # The largest number of one rank: eight of them make a sum that the dtype can hold.  Those of int64 and
 # float64 lose digits in any smaller type.
-_LARGEST = {"bfloat16": 31, "float32": 10**5, "int32": 10**8, "float64": 2**49, "int64": 2**59}
+_LARGEST = {"bfloat16": 31, "float32": 8000, "int32": 10**8, "float64": 2**49, "int64": 2**59}
 
 
 def draw(form: Form, ranks: int, seed: str) -> list[Tensor]:
