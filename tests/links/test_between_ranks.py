@@ -46,7 +46,7 @@ def test_the_ring_is_right_on_links(kind, count):
 
 
 def refused_and_then_sent(other):
-    """Seconds until 2 MiB have come, after a send that torch refuses, and after small ones on another channel."""
+    """Seconds until 2 MiB have come, after a send that torch refuses and a small one elsewhere."""
     rank, large, small = dist.get_rank(), torch.ones(2**19), torch.ones(3)
     group = dist.new_group([0, 1])
     if rank == 0:
