@@ -351,11 +351,12 @@ def test_whatever_is_returned_can_be_judged(exercise):
     assert parts
     for part in parts:
         for case in part.draw(1 if part.one_process else 3)[:2]:
-            for value in ODD:
-                # A function that works in place may leave anything in its argument.
-                in_place = case.expected_arguments is not None
-                arguments = [(value,)] * len(case.arguments) if in_place else case.arguments
-                played = [Played(value, left, "", ()) for left in arguments]
+            in_place = case.expected_arguments is not None
+            for value in filter(lambda odd: isinstance(odd, Tensor) or not in_place, ODD):
+                # A function that works in place may leave its tensors in any form.
+                left = [tuple(value if in_place and isinstance(one, Tensor) else one for one in arguments)
+                        for arguments in case.arguments]  # fmt: skip
+                played = [Played(value, arguments, "", ()) for arguments in left]
                 judgement = judge(part, Attempt(len(played), [case], [played]))
                 assert "0 of 1" in report(part, [judgement])
 

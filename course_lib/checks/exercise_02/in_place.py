@@ -132,8 +132,11 @@ def given_expected(compared: Compared, rank: int) -> Tensor:
 
 
 def _numbers(wrong: Compared, rank: int) -> list[tuple[float, float]]:
+    """What came beside what was expected; nothing where a tensor has another form."""
     got = _several(given_back(wrong, rank))
     expected = _several(given_expected(wrong, rank))
+    if [len(one.numbers) for one in got] != [len(one.numbers) for one in expected]:
+        return []
     return [pair for one, other in zip(got, expected, strict=True)
             for pair in zip(one.numbers, other.numbers, strict=True)]  # fmt: skip
 
