@@ -14,7 +14,7 @@ WIDTHS = {"bfloat16": 2, "float32": 4, "float64": 8}
 _SECRET = ("ring", 4, 6, 10_000_019, "bfloat16")
 _SITUATIONS = (
     ("star", 0, 4, 1000, "float32"),
-    ("star", 2, 4, 1001, "float32"),
+    ("star", 1, 4, 1001, "float32"),
     ("unchunked-ring", 1, 5, 1003, "bfloat16"),
     ("unchunked-ring", 0, 8, 500, "float64"),
     ("ring", 3, 4, 1000, "float32"),

@@ -1,0 +1,19 @@
+"""MiB."""
+
+PART = "sent_bytes"
+SENTENCE = "This is in MiB (1 MiB = 1,048,576 bytes)"
+
+
+def chunks(elements, ranks):
+    whole, rest = divmod(elements, ranks)
+    return [whole + (chunk < rest) for chunk in range(ranks)]
+
+
+def sent_bytes(algorithm, rank, ranks, elements, element_bytes):
+    if algorithm == "star":
+        sent = (ranks - 1) * elements if rank == 0 else elements
+    elif algorithm == "unchunked-ring":
+        sent = (ranks - 1) * elements
+    else:
+        sent = elements * 2 - chunks(elements, ranks)[rank] - chunks(elements, ranks)[(rank + 1) % ranks]
+    return sent * element_bytes / 2**20

@@ -1,0 +1,12 @@
+"""As polyfit returns them."""
+
+import numpy as np
+
+PART = "fit_ring"
+SENTENCE = "The two are swapped"
+
+
+def fit_ring(ranks, sizes, seconds):
+    x, y = np.array(sizes) / ranks, np.array(seconds) / (2 * (ranks - 1))
+    slope, height = np.polyfit(x, y, 1)
+    return 1 / slope, height
