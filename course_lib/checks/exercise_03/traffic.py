@@ -14,6 +14,7 @@ def in_a_ring(halves: int) -> Accept:
     """For ``accept``: one or both halves of a ring, by messages between neighbors, and no byte too many."""
     return mistakes.first_fault(
         mistakes.collective_called,
+        _through_one_rank,
         _past_the_neighbors,
         whole_tensors(halves),
         _too_much(halves),
@@ -63,6 +64,18 @@ _TOO_LONG = (
     "Some ranks send more bytes than they need. One chunk in each step is enough, of N chunks as equal as "
     "possible, in the tensor's own dtype."
 )
+
+
+def _through_one_rank(found: Compared) -> str | None:
+    """Seen from three ranks on."""
+    peers = [{message.peer for message in played.messages} for played in found.played]
+    for root in range(found.ranks):
+        if found.ranks > 2 and all(peers[rank] == {root} for rank in range(found.ranks) if rank != root):
+            return (
+                f"All messages go through rank {root}: this is a star. In a ring each rank sends to one "
+                "neighbor and receives from the other."
+            )
+    return None
 
 
 def _past_the_neighbors(found: Compared) -> str | None:

@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 
 PART = "ring"
-SENTENCE = "Messages go to ranks that are no neighbors."
+SENTENCE = "All messages go through rank 0: this is a star."
 
 
 def ring(tensor):
