@@ -4,12 +4,20 @@ import linecache
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 TESTS = Path(__file__).parent.parent
 
 
 def stored(kind, exercise):
     """The paths of all ``wrong`` or ``right`` answers to an exercise, such as ``exercise_00``."""
     return sorted((TESTS / f"{kind}_answers" / exercise).glob("*.py"))
+
+
+def some(paths):
+    """Every fourth of many answers that need ranks for every test run, the others for the long one."""
+    return [path if index % 4 == 0 else pytest.param(path, marks=pytest.mark.long)
+            for index, path in enumerate(paths)]  # fmt: skip
 
 
 def load(path):

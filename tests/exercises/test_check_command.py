@@ -117,9 +117,9 @@ def test_an_answer_that_confuses_the_kernel_does_not_pass(masters, answer):
 def test_an_answer_that_goes_on_for_ever_is_ended(masters, tmp_path):
     proof = tmp_path / "pid"
     answer = f"import os\nopen({str(proof)!r}, 'w').write(str(os.getpid()))\nwhile True: pass"
-    result = result_of(masters, learners(masters, answer), seconds=8)
+    result = result_of(masters, learners(masters, answer), seconds=40)
     assert [part.status for part in result.parts] == ["not run"]
-    assert result.remarks[-1] == "It was ended after 8 s."
+    assert result.remarks[-1] == "It was ended after 40 s."
     assert is_gone(int(proof.read_text()))
 
 

@@ -29,7 +29,10 @@ def short_limits(monkeypatch):
     monkeypatch.setattr(playing, "SECONDS_FOR_ONE_WORLD_SIZE", 5)
 
 
-@pytest.mark.parametrize("path", answers.stored("wrong", "exercise_02"), ids=lambda path: path.stem)
+WRONG = answers.some(answers.stored("wrong", "exercise_02"))
+
+
+@pytest.mark.parametrize("path", WRONG, ids=lambda path: path.stem)
 def test_a_wrong_answer_is_refused_with_its_sentence(path, short_limits, capfd):
     answer = answers.load(path)
     # Eight ranks take longest, and add nothing where five are wrong.

@@ -47,7 +47,10 @@ def check_quickly(name, function, most_ranks=4):
     return check_part(replace(part, world_sizes=[n for n in part.world_sizes if n <= most_ranks]), function)
 
 
-@pytest.mark.parametrize("path", answers.stored("wrong", "exercise_03"), ids=lambda path: path.stem)
+WRONG = answers.some(answers.stored("wrong", "exercise_03"))
+
+
+@pytest.mark.parametrize("path", WRONG, ids=lambda path: path.stem)
 def test_a_wrong_answer_is_refused_with_its_sentence(path, short_limits, capfd):
     answer = answers.load(path)
     value = check_quickly(answer.PART, getattr(answer, PARTS[answer.PART]))
@@ -140,6 +143,7 @@ def test_there_are_mutants_of_all_parts():
     assert len({source for _, source in MUTANTS}) == len(MUTANTS) > 30
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("part", "mutant"), MUTANTS, ids=[part for part, _ in MUTANTS])
 def test_each_mutant_of_the_solution_is_refused(part, mutant, short_limits, tmp_path, capfd):
     path = tmp_path / "mutant.py"
