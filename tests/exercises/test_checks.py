@@ -771,6 +771,8 @@ def test_what_is_left_is_shown_as_a_table_outside_of_notebooks(capsys):
 
 def test_watching_operators_does_not_load_torchs_compiler():
     """That takes seconds in every rank, and a busy machine takes them for a hang."""
+    if launch._starter is not None:
+        launch._starter.close()  # one that was idle for a while has loaded it beforehand
 
     def adds(tensor):
         tensor += exchanged(tensor)
