@@ -11,7 +11,7 @@ from tools.clean_notebooks import KERNEL
 from tools.lab_browser import open_notebook
 from tools.slider_to_picture import press
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.long]
 
 CELL = """\
 from course_lib.explorers.all_reduce_costs import Choice, Point, explorer

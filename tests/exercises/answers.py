@@ -15,7 +15,7 @@ def stored(kind, exercise):
 
 
 def some(paths):
-    """Every fourth of many answers that need ranks for every test run, the others for the long one."""
+    """Every fourth of many answers for every test run, the others for the long one."""
     return [path if index % 4 == 0 else pytest.param(path, marks=pytest.mark.long)
             for index, path in enumerate(paths)]  # fmt: skip
 
