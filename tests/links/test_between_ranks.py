@@ -52,12 +52,14 @@ def refused_and_then_sent(other):
     if rank == 0:
         with pytest.raises(RuntimeError):
             dist.send(torch.zeros(4, 4).T, 1)
+    dist.barrier()  # else what is refused would be compared with what rank 1 receives
+    began = time.monotonic()
+    if rank == 0:
         first = dist.isend(small, 1, **({"group": group} if other == "group" else {"tag": 1}))
         works = [first, dist.isend(large, 1)]
     else:
         works = [dist.irecv(large, 0)]
         works += [dist.irecv(small, 0, **({"group": group} if other == "group" else {"tag": 1}))]
-    began = time.monotonic()
     works[rank == 0].wait()
     seconds = time.monotonic() - began
     works[rank].wait()
