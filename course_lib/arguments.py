@@ -6,6 +6,7 @@ import difflib
 import operator
 import re
 from collections.abc import Iterable
+from math import isfinite
 from numbers import Real
 
 _EXACT_FLOATS = 2**53  # above it, not every whole number is a float, so 1e23 is not what it says
@@ -25,11 +26,13 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
     return number
 
 
-def positive_number(name: str, value: object) -> float:
-    """``value`` as a float, if it is a finite number above 0.  Else raises ValueError."""
-    is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not 0 < value < float("inf"):
-        raise ValueError(f"{name}={value!r}: expected a number above 0")
+def number(name: str, value: object, least: float | None = None) -> float:
+    """``value`` as a float, above 0 or from ``least`` up.  Raises ValueError for anything else."""
+    expected = "a number above 0" if least is None else f"a number, {least} or more"
+    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
+        raise ValueError(f"{name}={value!r}: expected {expected}")
+    if value <= 0 if least is None else value < least:
+        raise ValueError(f"{name}={value!r}: expected {expected}")
     return float(value)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from course_lib.arguments import positive_number, whole_number
+from course_lib.arguments import number, whole_number
 from course_lib.palette import color_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def wall(models: Mapping[str, int], cards: Mapping[str, int], bytes_per_paramete
     line begins at the largest model that fits it; a model that fits none of the cards has an empty mark.
     Raises ValueError when there is no model, no card, or a number that is not above 0.
     """
-    positive_number("bytes_per_parameter", bytes_per_parameter)
+    number("bytes_per_parameter", bytes_per_parameter)
     _require_positive("models", models)
     _require_positive("cards", cards)
     drawing, axes = _new_figure(
@@ -134,5 +134,5 @@ def _count_text(count: float) -> str:
 def _require_positive(what: str, numbers: Mapping[str, float]) -> None:
     if not numbers:
         raise ValueError(f"{what}={{}}: expected at least one")
-    for name, number in numbers.items():
-        positive_number(f"{what}[{name!r}]", number)
+    for name, value in numbers.items():
+        number(f"{what}[{name!r}]", value)

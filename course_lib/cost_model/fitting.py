@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from course_lib.arguments import whole_number
-from course_lib.cost_model.seconds import is_list, number, terms
+from course_lib.arguments import number, whole_number
+from course_lib.cost_model.seconds import is_list, terms
 
 _PASSES = 5
 _ROUNDING = 1e-12  # of a value: points without any noise have no smaller error than this

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import isfinite
-from numbers import Real
 from typing import NamedTuple
 
-from course_lib.arguments import Catalog, one_of, whole_number
+from course_lib.arguments import Catalog, number, one_of, whole_number
 from course_lib.cost_model.pairing import doublings, powers_of_two, staying
 
 ALGORITHMS = ("star", "tree", "recursive-doubling", "halving-doubling", "unchunked-ring", "ring")
@@ -158,16 +156,6 @@ def bus_bandwidth(collective: str, bytes: int, seconds: float, ranks: int) -> fl
 
 
 # --- arguments ---
-
-
-def number(name: str, value: object, least: float | None = None) -> float:
-    """``value`` as a float, above 0 or from ``least`` up.  Raises ValueError for anything else."""
-    expected = "a number above 0" if least is None else f"a number, {least} or more"
-    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
-        raise ValueError(f"{name}={value!r}: expected {expected}")
-    if value <= 0 if least is None else value < least:
-        raise ValueError(f"{name}={value!r}: expected {expected}")
-    return float(value)
 
 
 def is_list(value: object) -> bool:

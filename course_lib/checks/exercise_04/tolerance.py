@@ -11,25 +11,14 @@ from dataclasses import replace
 from math import isclose
 from typing import Any
 
-from course_lib.checks import judging, playing
+from course_lib.checks import checking
 from course_lib.checks.part import Attempt, Case, Part, Played
-from course_lib.checks.report import report
 from course_lib.checks.values import agree
 
 
 def check(part: Part, function: Callable, tolerance: float) -> float:
     """As ``checking.check``; numbers may be off by ``tolerance``, relative to the one expected."""
-    judgements = []
-    for attempt in playing.attempts(part, function) if callable(function) else ():
-        if judging.is_not_yet(attempt):
-            print(f"{part.example}: not yet. Replace `raise NotImplementedError()` by your code.")
-            return 0.0
-        judgements.append(judging.judge(part, _taken_for_expected(attempt, tolerance)))
-    if not judgements:
-        print(f"{part.example}: expected a function to check, got {function!r:.60}")
-        return 0.0
-    print(report(part, judgements))
-    return judging.share(part, judgements)
+    return checking.check(part, function, lambda attempt: _taken_for_expected(attempt, tolerance))
 
 
 def _taken_for_expected(attempt: Attempt, tolerance: float) -> Attempt:
