@@ -24,7 +24,8 @@ for it, and not yet run there.)
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 
 import torch
 import torch.distributed as dist
@@ -33,6 +34,11 @@ _DTYPES = (
     torch.float64, torch.float32, torch.float16, torch.bfloat16,
     torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
 )  # fmt: skip
+_LONG = 2**19  # bytes of a chunk that is cut in two: below, a second message costs more than it hides
+
+Chunks = tuple[torch.Tensor, ...]
+Messages = list[dist.Work]
+Half = Callable[[Chunks, dist.ProcessGroup | None], Iterator[None]]
 
 
 def ring(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
@@ -44,9 +50,7 @@ def ring(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
     Raises ValueError for tensors that can't be summed in place.
     """
     with _as_row(tensor) as row:
-        chunks = row.tensor_split(_world_size(group))
-        _reduce_scatter(chunks, group)
-        _all_gather(chunks, group)
+        _in_turns(_reduce_scatter_all_gather, row.tensor_split(_world_size(group)), group)
 
 
 def reduce_scatter(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
@@ -55,7 +59,7 @@ def reduce_scatter(tensor: torch.Tensor, group: dist.ProcessGroup | None = None)
     Chunk r is ``tensor.flatten().tensor_split(N)[r]``.  Each rank sends (N-1)/N of the tensor.
     """
     with _as_row(tensor) as row:
-        _reduce_scatter(row.tensor_split(_world_size(group)), group)
+        _in_turns(_reduce_scatter, row.tensor_split(_world_size(group)), group)
 
 
 def all_gather(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
@@ -64,7 +68,7 @@ def all_gather(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> 
     Chunk r is ``tensor.flatten().tensor_split(N)[r]``.  Each rank sends (N-1)/N of the tensor.
     """
     with _as_row(tensor) as row:
-        _all_gather(row.tensor_split(_world_size(group)), group)
+        _in_turns(_all_gather, row.tensor_split(_world_size(group)), group)
 
 
 def scatter(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
@@ -76,41 +80,69 @@ def scatter(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> Non
     with _as_row(tensor) as row:
         chunks, rank = row.tensor_split(_world_size(group)), dist.get_rank(group)
         peers = {other: dist.isend for other in range(1, len(chunks))} if rank == 0 else {0: dist.irecv}
-        _exchange([
-            dist.P2POp(operation, chunk, group=group, group_peer=peer)
+        _wait(_post(*(
+            dist.P2POp(operation, chunks[peer or rank], group=group, group_peer=peer)
             for peer, operation in peers.items()
-            if (chunk := chunks[peer or rank]).numel()
-        ])  # fmt: skip
+        )))  # fmt: skip
 
 
-def _reduce_scatter(chunks: tuple[torch.Tensor, ...], group: dist.ProcessGroup | None) -> None:
+def _reduce_scatter_all_gather(chunks: Chunks, group: dist.ProcessGroup | None) -> Iterator[None]:
+    yield from _reduce_scatter(chunks, group)
+    yield from _all_gather(chunks, group)
+
+
+def _reduce_scatter(chunks: Chunks, group: dist.ProcessGroup | None) -> Iterator[None]:
     rank, ranks = dist.get_rank(group), len(chunks)
     arriving = torch.empty_like(chunks[0])  # tensor_split puts the longest chunk first
     for step in range(ranks - 1):
         outgoing, incoming = chunks[(rank - step - 1) % ranks], chunks[(rank - step - 2) % ranks]
         received = arriving[: len(incoming)]
-        _pass_on(outgoing, received, group)
+        messages = _pass_on(outgoing, received, group)
+        yield
+        _wait(messages)
         incoming += received
 
 
-def _all_gather(chunks: tuple[torch.Tensor, ...], group: dist.ProcessGroup | None) -> None:
+def _all_gather(chunks: Chunks, group: dist.ProcessGroup | None) -> Iterator[None]:
     rank, ranks = dist.get_rank(group), len(chunks)
     for step in range(ranks - 1):
-        _pass_on(chunks[(rank - step) % ranks], chunks[(rank - step - 1) % ranks], group)
+        messages = _pass_on(chunks[(rank - step) % ranks], chunks[(rank - step - 1) % ranks], group)
+        yield
+        _wait(messages)
 
 
-def _pass_on(outgoing: torch.Tensor, incoming: torch.Tensor, group: dist.ProcessGroup | None) -> None:
-    """Send to the right neighbor while receiving from the left one.
+def _in_turns(half: Half, chunks: Chunks, group: dist.ProcessGroup | None) -> None:
+    """Run one half of the ring, with long chunks in two pieces that take turns at every ``yield``.
+
+    While one piece is under way, the other one is added: the links need not wait for the additions.
+    """
+    long = chunks[0].nbytes >= _LONG
+    pieces = zip(*(chunk.tensor_split(2) for chunk in chunks), strict=True) if long else [chunks]
+    for _ in itertools.zip_longest(*[half(piece, group) for piece in pieces]):
+        pass
+
+
+def _pass_on(outgoing: torch.Tensor, incoming: torch.Tensor, group: dist.ProcessGroup | None) -> Messages:
+    """Start to send to the right neighbor and to receive from the left one.
 
     The receive is posted first, so that its bytes need not wait for the send.  Both go in one batch, which
     NCCL needs: it runs messages in order, and two ranks that send first would wait for each other.
     """
     rank, ranks = dist.get_rank(group), dist.get_world_size(group)
-    messages = [
+    return _post(
         dist.P2POp(dist.irecv, incoming, group=group, group_peer=(rank - 1) % ranks),
         dist.P2POp(dist.isend, outgoing, group=group, group_peer=(rank + 1) % ranks),
-    ]
-    _exchange([message for message in messages if message.tensor.numel()])
+    )
+
+
+def _post(*messages: dist.P2POp) -> Messages:
+    messages = [message for message in messages if message.tensor.numel()]
+    return dist.batch_isend_irecv(messages) if messages else []
+
+
+def _wait(messages: Messages) -> None:
+    for message in messages:
+        message.wait()
 
 
 def unchunked_ring(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
@@ -123,7 +155,7 @@ def unchunked_ring(tensor: torch.Tensor, group: dist.ProcessGroup | None = None)
     with _as_row(tensor) as row:
         passing, arriving = row.clone(), torch.empty_like(row)
         for _ in range(_world_size(group) - 1):
-            _pass_on(passing, arriving, group)
+            _wait(_pass_on(passing, arriving, group))
             row += arriving
             passing, arriving = arriving, passing
 
@@ -136,22 +168,16 @@ def star(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
     Raises ValueError for tensors that can't be summed in place.
     """
     with _as_row(tensor) as row:
-        others = range(1, _world_size(group)) if row.numel() else ()
+        others = range(1, _world_size(group))
         if dist.get_rank(group) == 0:
             arriving = torch.empty_like(row)
             for other in others:
-                _exchange([dist.P2POp(dist.irecv, arriving, group=group, group_peer=other)])
+                _wait(_post(dist.P2POp(dist.irecv, arriving, group=group, group_peer=other)))
                 row += arriving
-            _exchange([dist.P2POp(dist.isend, row, group=group, group_peer=other) for other in others])
-        elif others:
-            _exchange([dist.P2POp(dist.isend, row, group=group, group_peer=0)])
-            _exchange([dist.P2POp(dist.irecv, row, group=group, group_peer=0)])
-
-
-def _exchange(messages: list[dist.P2POp]) -> None:
-    if messages:
-        for work in dist.batch_isend_irecv(messages):
-            work.wait()
+            _wait(_post(*(dist.P2POp(dist.isend, row, group=group, group_peer=other) for other in others)))
+        else:
+            _wait(_post(dist.P2POp(dist.isend, row, group=group, group_peer=0)))
+            _wait(_post(dist.P2POp(dist.irecv, row, group=group, group_peer=0)))
 
 
 def _world_size(group: dist.ProcessGroup | None) -> int:
