@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 import operator
 import re
+import sys
 from collections.abc import Iterable
-from math import isfinite
+from math import nan
 from numbers import Real
 
 _EXACT_FLOATS = 2**53  # above it, not every whole number is a float, so 1e23 is not what it says
+_LARGEST_FLOAT = sys.float_info.max
 _MOST_GUESSES = 5  # more would narrow nothing down
 
 
@@ -26,14 +28,33 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
     return number
 
 
-def number(name: str, value: object, least: float | None = None) -> float:
-    """``value`` as a float, above 0 or from ``least`` up.  Raises ValueError for anything else."""
-    expected = "a number above 0" if least is None else f"a number, {least} or more"
-    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value):
-        raise ValueError(f"{name}={value!r}: expected {expected}")
-    if value <= 0 if least is None else value < least:
-        raise ValueError(f"{name}={value!r}: expected {expected}")
-    return float(value)
+def number(name: str, value: object, least: float | None = None, most: float = _LARGEST_FLOAT) -> float:
+    """``value`` as a float, above 0 or from ``least`` up, and ``most`` at most.
+
+    Raises ValueError for anything else, also for a whole number that is too large for a float.
+    """
+    as_float = _as_float(value)
+    high_enough = as_float > 0 if least is None else as_float >= least
+    if not (high_enough and as_float <= most):
+        expected = "a number above 0" if least is None else f"a number, {least} or more"
+        expected += "" if most == _LARGEST_FLOAT else f", {most} at most"
+        raise ValueError(f"{name}={_short(value)}: expected {expected}")
+    return as_float
+
+
+def _short(value: object) -> str:
+    """As Python writes it, but for a whole number of more digits than anybody reads."""
+    return "a number of over 100 digits" if isinstance(value, int) and abs(value) >= 10**100 else repr(value)
+
+
+def _as_float(value: object) -> float:
+    """NaN for what is no number, as a bool, or too large."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return nan
+    try:
+        return float(value)
+    except OverflowError:
+        return nan
 
 
 def exact_int(value: object) -> int | None:
