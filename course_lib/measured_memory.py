@@ -35,16 +35,21 @@ GRADIENT_CASTS = ("one-at-a-time", "all-at-once")
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a step computes with Adam: the type of its weights, and what it has beside them."""
+    """How a step computes with Adam: the type of its weights, and what it has beside them.
+
+    ``fp32_gradients``: what backward computes in the weights' type is added up in fp32.
+    """
 
     weights: torch.dtype
     fp32_master: bool = False
     autocast: bool = False
+    fp32_gradients: bool = False
 
 
 # Those of course_lib.memory's recipes that torch's own Adam can follow.
 RECIPES = {
     "mixed-adam": Recipe(torch.bfloat16, fp32_master=True),
+    "mixed-adam-fp32-grads": Recipe(torch.bfloat16, fp32_master=True, fp32_gradients=True),
     "autocast-adam": Recipe(torch.float32, autocast=True),
     "fp32-adam": Recipe(torch.float32),
     "bf16-adam": Recipe(torch.bfloat16),
@@ -71,7 +76,8 @@ class StepMemory:
     optimizer), ``step_scalars`` (Adam's step counts, 4 bytes for each parameter tensor) and ``buffers``.
     From forward to backward: ``activations`` by the module that keeps them, "loss" for what comes after the
     model; and ``weight_copies``, the bf16 ones that autocast makes.
-    ``curve`` has for each phase of the step all bytes alive, at its start and whenever they change.
+    ``curve`` has for each phase of the step all bytes alive, at its start and whenever they change.  With
+    several micro-batches there is a "forward 2", a "backward 2", and so on.
     """
 
     parameters: int
@@ -112,7 +118,7 @@ class StepMemory:
 
     @property
     def peaks(self) -> dict[str, int]:
-        """The most bytes alive at once in each phase: forward, backward, step."""
+        """The most bytes alive at once in each phase: forward, backward (of each micro-batch), step."""
         return {phase: max(sizes) for phase, sizes in self.curve.items()}
 
     @property
@@ -128,6 +134,7 @@ def training_step(
     recipe: str = "mixed-adam",
     fake: bool = True,
     *,
+    micro_batches: int = 1,
     gradient_casts: str = "one-at-a-time",
     attention: str = "fused",
     recompute: str = "none",
@@ -138,6 +145,8 @@ def training_step(
     The step measured finds Adam's moments in place, as every step but the first does.
     Gradients are set to None before a forward pass, as PyTorch's ``zero_grad`` does.
 
+    ``micro_batches``: so many times ``batch`` sequences go forward and backward, one after the other, and
+    their gradients add up, before the one step of the optimizer.  ``activations`` are those of the last.
     ``gradient_casts`` says how bf16 gradients reach the fp32 master weights: "all-at-once" casts all of them
     and then steps, which holds 4 more bytes per parameter; "one-at-a-time" casts, steps and frees one by one.
     Without master weights there is nothing to cast, and both are the same.
@@ -145,12 +154,13 @@ def training_step(
     ``fake=False`` uses real tensors on ``device``, which also may be "cuda"; fake ones follow the CPU's
     kernels.
 
-    Raises ValueError for what is no config, a batch or sequence that is not a positive whole number, a
-    sequence longer than a table of learned positions, a recipe that is not in ``RECIPES``, another unknown
+    Raises ValueError for what is no config, a batch, sequence or number of micro-batches that is not a
+    positive whole number, a sequence longer than a table of learned positions, a recipe that is not in ``RECIPES``, another unknown
     name, fake tensors on another device than the CPU, and a device that is not there.
     """
     a_config(config)
     batch, sequence = whole_number("batch", batch), config.check_sequence(sequence)
+    micro_batches = whole_number("micro_batches", micro_batches)
     _require_addressable(config, batch, sequence)
     _check_names(recipe, gradient_casts, attention, recompute)
     device = _a_device(device, true_or_false("fake", fake))
@@ -161,7 +171,7 @@ def training_step(
             live.watch_copies(trainer.weights)
             tokens = torch.randint(config.vocab, (2, batch, sequence), device=device)
             with _cuda_peak(device) as cuda:
-                activations = trainer.run(*tokens, live)
+                activations = trainer.run(*tokens, micro_batches, live)
     copies = activations.pop(WEIGHT_COPIES, 0)
     return StepMemory(
         **trainer.sizes(), weight_copies=copies, activations=activations, curve=live.curve, cuda=cuda()
@@ -222,6 +232,8 @@ class _Trainer:
         self.weights = list(self.model.parameters())
         for weight in self.weights:  # Not model.to(), which refuses fake tensors that are being watched
             weight.data = weight.data.to(recipe.weights)
+            if recipe.fp32_gradients:
+                weight.grad_dtype = torch.float32
         self.master = []
         if recipe.fp32_master:
             self.master = [weight.detach().float().requires_grad_() for weight in self.weights]
@@ -231,18 +243,22 @@ class _Trainer:
     def make_moments(self) -> None:
         """Adam makes its moments at its first step; zero gradients leave all weights where they are."""
         for weight in self.weights:
-            weight.grad = torch.zeros_like(weight)
+            weight.grad = torch.zeros_like(weight, dtype=weight.grad_dtype)
         self.update()
 
-    def run(self, inputs: torch.Tensor, targets: torch.Tensor, live: _LiveBytes) -> dict[str, int]:
-        """One step; returns what its forward pass kept for the backward pass, in bytes by module."""
+    def run(
+        self, inputs: torch.Tensor, targets: torch.Tensor, micro_batches: int, live: _LiveBytes
+    ) -> dict[str, int]:
+        """One step; returns what a forward pass kept for its backward pass, in bytes by module."""
         self.model.zero_grad()
-        live.begin("forward")
-        with _SavedActivations(self.model, live) as saved:
-            loss = self.loss(inputs, targets)
-            activations = saved.sizes()
-        live.begin("backward")
-        loss.backward()
+        for number in range(1, micro_batches + 1):
+            which = f" {number}" if number > 1 else ""
+            live.begin("forward" + which)
+            with _SavedActivations(self.model, live) as saved:
+                loss = self.loss(inputs, targets) / micro_batches
+                activations = saved.sizes()
+            live.begin("backward" + which)
+            loss.backward()
         live.begin("step")
         self.update()
         live.end()
