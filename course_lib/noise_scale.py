@@ -21,6 +21,7 @@ Sources: McCandlish et al. 2018, arXiv 1812.06162, for the estimate its appendix
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, nan
 
@@ -177,6 +178,45 @@ def tradeoff(batch: float, critical_batch: float) -> tuple[float, float]:
     """
     batch, critical_batch = number("batch", batch), number("critical_batch", critical_batch)
     return 1 + critical_batch / batch, 1 + batch / critical_batch
+
+
+@dataclass(frozen=True)
+class TradeoffFit:
+    """The hyperbola that fits measured steps: what no batch can go below."""
+
+    least_steps: float
+    least_examples: float
+
+    @property
+    def critical_batch(self) -> float:
+        """The batch that takes twice the least steps and twice the least examples."""
+        return self.least_examples / self.least_steps
+
+
+def fit_tradeoff(batches: Sequence[float], steps: Sequence[float]) -> TradeoffFit:
+    """Fit steps = least_steps + least_examples/batch to steps measured at several batch sizes.
+
+    That is ``tradeoff`` with the minima unknown.  Least squares of *relative* distances; absolute ones would
+    leave big batches, which tell the least steps, no weight.  Each batch needs the learning rate that is best
+    for it, else this compares learning rates.
+
+    Raises ValueError for fewer than 3 batch sizes, when there are not as many steps as batches, for numbers
+    that are not above 0, and when batches are so small, or so big, that one of the minima is not in sight.
+    """
+    sizes = [number("batches", batch) for batch in batches]
+    counts = [number("steps", count) for count in steps]
+    if len(sizes) != len(counts):
+        raise ValueError(f"{len(sizes)} batches, {len(counts)} steps: expected as many of each")
+    if len(set(sizes)) < 3:
+        raise ValueError(f"batches={sorted(set(sizes))}: expected 3 sizes or more, since 2 fit any curve")
+    # A row for each batch: least_steps/steps + least_examples/(batch·steps) = 1, if it were on the curve.
+    rows = [(1 / count, 1 / (batch * count)) for batch, count in zip(sizes, counts, strict=True)]
+    (least_steps, least_examples), *_ = np.linalg.lstsq(rows, np.ones(len(rows)))
+    if least_steps <= 0:
+        raise ValueError("steps shrink as fast as batches grow: expected bigger batches as well")
+    if least_examples <= 0:
+        raise ValueError("steps do not shrink as batches grow: expected smaller batches as well")
+    return TradeoffFit(float(least_steps), float(least_examples))
 
 
 def critical_batch_tokens(loss: float) -> float:
