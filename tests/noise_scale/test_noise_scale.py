@@ -122,6 +122,14 @@ def test_before_the_first_step_nothing_is_known():
     assert Meter().interval() == (0.0, math.inf)
 
 
+def test_a_meter_leaves_out_steps_with_one_batch_size():
+    meter = meter_of([(0.44, 0.44, 32, 32)] * 20)
+    assert len(meter) == 0 and meter.interval() == (0.0, math.inf)
+    assert meter.value().note == "The noise scale is undefined for one batch size, and no step had two."
+    meter.update(0.44, 0.09, 32, 256)
+    assert meter.value() == estimate(0.44, 0.09, 32, 256)
+
+
 def test_a_refused_step_changes_nothing():
     meter = meter_of([(0.44, 0.09, 32, 256)])
     with pytest.raises(ValueError):
@@ -236,10 +244,12 @@ def test_other_kinds_of_numbers_are_taken(value):
     ((32, 8), "small_batch=32, big_batch=8: expected the smaller one first; are they swapped?"),
 ])  # fmt: skip
 def test_one_batch_size_and_swapped_ones_are_refused(batches, sentence):
-    for call in (estimate, Meter().update):
-        with pytest.raises(ValueError) as caught:
-            call(0.44, 0.09, *batches)
-        assert str(caught.value).startswith(sentence)
+    with pytest.raises(ValueError) as caught:
+        estimate(0.44, 0.09, *batches)
+    assert str(caught.value).startswith(sentence)
+    if batches[0] > batches[1]:
+        with pytest.raises(ValueError, match="swapped"):
+            Meter().update(0.44, 0.09, *batches)
 
 
 @pytest.mark.parametrize("numbers", [(1e308, 1.0, 1e10, 1e11), (1.0, 1e308, 1e10, 1e11)])
