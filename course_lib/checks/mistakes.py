@@ -14,7 +14,7 @@ from typing import Any
 from course_lib.checks import nccl_order
 from course_lib.checks.messages import CHANGED, READ, SHARED
 from course_lib.checks.part import Accept, Attempt, Compared, Recognizer
-from course_lib.checks.playing import is_endless, is_flood, is_hang
+from course_lib.checks.playing import CALLS, is_endless, is_flood, is_hang
 from course_lib.checks.values import Tensor
 
 
@@ -89,6 +89,16 @@ def not_on_nccl(found: Compared) -> str | None:
     return None
 
 
+def ranks_apart(wrong: Compared) -> str | None:
+    return LAST_BITS if wrong.ranks_apart else None
+
+
+LAST_BITS = (
+    "All results are right but for rounding, and the ranks' last bits differ: replicas would drift apart. "
+    "Each number is to be made once, and then sent to the others."
+)
+
+
 def first_fault(*accepting: Accept) -> Accept:
     """For ``accept``: the first fault that one of them finds."""
     return lambda found: next(filter(None, (accept(found) for accept in accepting)), None)
@@ -161,6 +171,11 @@ class AsIf:
         """Whether a right case is one that the formula would have got wrong."""
         made = [self.formula(*arguments) for arguments in right.case.arguments]
         return not self.case_by_case and not all(map(_same_numbers, made, right.case.expected))
+
+
+def as_if(sentence: str, *formulas: Callable[..., Any]) -> list[AsIf]:
+    """Several ways to the same mistake."""
+    return [AsIf(formula, sentence) for formula in formulas]
 
 
 _UNITS = {10**9: "GB", 2**30: "GiB", 10**6: "MB", 2**20: "MiB"}
@@ -258,7 +273,8 @@ def _waits_for(attempt: Attempt, ranks: list[int]) -> bool:
 
 def _in_failure(attempt: Attempt) -> str | None:
     text = str(attempt.error)
-    if "raised TypeError" in text and " positional argument" in text and "in <lambda>, playing.py" in text:
+    is_called = any(line in text for line in CALLS)
+    if "raised TypeError" in text and " positional argument" in text and is_called:
         return "The function does not take the arguments that it gets: keep the line with `def` as it was."
     return next((sentence for sign, sentence in _IN_FAILURES.items() if sign in text), None)
 

@@ -80,9 +80,10 @@ class Played:
 
     ``arguments`` are the arguments after the call.  ``shares_memory`` names what the returned tensors share
     their memory with: "an argument" or "each other", "" if with nothing.  ``collectives`` are the names of
-    torch.distributed's operations that were called beside messages, such as "all_reduce".  ``moved``: whether
-    an argument lies in other memory than before, as after ``tensor.data = …``; whoever shares the memory that
-    it had does not see what it holds now.
+    torch.distributed's operations that were called beside messages, such as "all_reduce", and
+    ``collective_bytes`` are those of the tensors that each fills.  ``moved``: whether an argument lies in
+    other memory than before, as after ``tensor.data = …``; whoever shares the memory that it had does not see
+    what it holds now.
     """
 
     value: Any
@@ -91,6 +92,7 @@ class Played:
     messages: tuple[Message, ...]
     collectives: tuple[str, ...] = ()
     moved: bool = False
+    collective_bytes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ SECONDS_FOR_ONE_WORLD_SIZE = 15  # for functions that communicate without end
 MOST_PRINTED = 10 << 20  # bytes, for functions that print without end
 MOST_HANGS = 2  # then the other world sizes are left out; one function without end is enough
 CASE_BEGINS = "\x1f"  # a line that no learner prints
+CALLS = ("in <lambda>, playing.py", "in call, training.py")  # where a learner's function is called
 _LATE_SECONDS = 0.1
 
 
@@ -107,11 +108,12 @@ def _call(function: Callable, arguments: tuple, late: bool, recorder) -> Played:
     before = [span(tensor) for tensor in values.tensors(built)]
     if late:
         time.sleep(_LATE_SECONDS)
-    value, messages, collectives = recorder.record(lambda: function(*built))
+    value, messages, collectives, sizes = recorder.record(lambda: function(*built))
     # At once, so that a message which arrives late is not in it.
     described = values.describe(value)
     moved = before != [span(tensor) for tensor in values.tensors(built)]
-    return Played(described, values.describe(built), _shared(value, built), messages, collectives, moved)
+    shared = _shared(value, built)
+    return Played(described, values.describe(built), shared, messages, collectives, moved, sizes)
 
 
 def _shared(value: Any, arguments: tuple) -> str:

@@ -36,8 +36,10 @@ class Recorder:
         for name in ("wait", "get_future"):
             setattr(dist.Work, name, self._recording_wait(getattr(dist.Work, name)))
 
-    def record(self, call: Callable[[], object]) -> tuple[object, tuple[Message, ...], tuple[str, ...]]:
-        """What ``call()`` returns, the messages that it posted, and the collectives that it called."""
+    def record(
+        self, call: Callable[[], object]
+    ) -> tuple[object, tuple[Message, ...], tuple[str, ...], tuple[int, ...]]:
+        """What ``call()`` returns, the messages that it posted, and the collectives, with their bytes."""
         self._messages, self._batches, self._under_way = [], [], UnderWay()
         self._works = [(work, ()) for work, _ in self._works]
         with self._under_way:
@@ -45,7 +47,8 @@ class Recorder:
         faults = self._under_way.faults
         messages = [replace(message, fault=faults.get(number, ""))
                     for number, message in enumerate(self._messages)]  # fmt: skip
-        return result, tuple(messages), tuple(self._under_way.collectives)
+        under_way = self._under_way
+        return result, tuple(messages), tuple(under_way.collectives), tuple(under_way.collective_bytes)
 
     def _recording(self, method, kind: str):
         @functools.wraps(method)

@@ -41,7 +41,7 @@ class UnderWay(TorchDispatchMode):
     """While this is entered, operators are seen.
 
     ``faults``: what was done to a message's memory, by the message's number.  ``collectives``: the names of
-    torch.distributed's other operations, in order.
+    torch.distributed's other operations, in order; ``collective_bytes``: of the tensors that each fills.
     """
 
     def __init__(self) -> None:
@@ -49,6 +49,7 @@ class UnderWay(TorchDispatchMode):
         self._posted: dict[int, _Posted] = {}
         self.faults: dict[int, str] = {}
         self.collectives: list[str] = []
+        self.collective_bytes: list[int] = []
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -93,14 +94,18 @@ class UnderWay(TorchDispatchMode):
         kwargs = kwargs or {}
         name = func.name().partition("::")[2].partition(".")[0]
         if func.namespace == "c10d" or name in COLLECTIVES.values():
-            self._note_collective(name)
+            self._note_collective(name, args)
         elif self._posted and not func.is_view and name not in _READ_NOTHING:
             self._note_reading(tree_leaves((args, kwargs)))
         return func(*args, **kwargs)
 
-    def _note_collective(self, name: str) -> None:
+    def _note_collective(self, name: str, arguments: tuple) -> None:
         if name not in _MESSAGES:
+            filled = tree_leaves(arguments[:1])
             self.collectives.append(COLLECTIVES.get(name.removesuffix("_"), name))
+            self.collective_bytes.append(
+                sum(tensor.nbytes for tensor in filled if isinstance(tensor, torch.Tensor))
+            )
 
     def _note_reading(self, arguments: Sequence[object]) -> None:
         tensors = [argument for argument in arguments if isinstance(argument, torch.Tensor)]

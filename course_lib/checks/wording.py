@@ -9,6 +9,7 @@ from itertools import takewhile
 from course_lib.checks import values
 from course_lib.checks.part import Attempt, Case, Compared, Played
 from course_lib.checks.playing import (
+    CALLS,
     CASE_BEGINS,
     is_endless,
     is_hang,
@@ -71,10 +72,16 @@ def how_ranks_ended(attempt: Attempt) -> list[str]:
 
     A rank that runs none of the learner's lines has returned and waits for the next case.
     """
-    numbers = re.findall(f"{CASE_BEGINS}(\\d+)", attempt.printed)
-    title = [attempt.cases[max(map(int, numbers))].title] if numbers else []
+    reached = case_reached(attempt)
+    title = [reached.title] if reached else []
     report = _lines(str(attempt.error))
     return title + [re.sub(r"was running(\s+line \d+)?$", "had returned", line) for line in report]
+
+
+def case_reached(attempt: Attempt) -> Case | None:
+    """The last case that began."""
+    numbers = re.findall(f"{CASE_BEGINS}(\\d+)", attempt.printed)
+    return attempt.cases[max(map(int, numbers))] if numbers else None
 
 
 def how_it_ended(attempt: Attempt) -> list[str]:
@@ -90,7 +97,7 @@ def how_it_ended(attempt: Attempt) -> list[str]:
 
 def _lines(report: str) -> list[str]:
     """None of them endless, and none about the check's own line that called the function."""
-    lines = [line for line in report.splitlines() if " in <lambda>, playing.py, line" not in line]
+    lines = [line for line in report.splitlines() if not line.strip().startswith(CALLS)]
     return [line[:_LONGEST_LINE] for line in lines]
 
 

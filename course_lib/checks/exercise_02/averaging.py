@@ -132,7 +132,7 @@ def _zeros(wrong: Compared) -> str | None:
 def _ranks_apart(found: Compared) -> str | None:
     """For ``accept``: right but for rounding."""
     first, *others = [in_place.given_back(found, rank) for rank in range(found.ranks)]
-    return in_place.LAST_BITS if any(tensor != first for tensor in others) else None
+    return mistakes.LAST_BITS if any(tensor != first for tensor in others) else None
 
 
 def _examples(count: int, total: int, ranks: int) -> float:

@@ -55,16 +55,6 @@ def reads_memory(wrong: Compared) -> str | None:
     return None
 
 
-LAST_BITS = (
-    "All results are right but for rounding, and the ranks' last bits differ: replicas would drift apart. "
-    "Each number is to be made once, and then sent to the others."
-)
-
-
-def ranks_apart(wrong: Compared) -> str | None:
-    return LAST_BITS if wrong.ranks_apart else None
-
-
 def digits_lost(wrong: Compared) -> str | None:
     pairs = [pair for rank in wrong.wrong_ranks for pair in _numbers(wrong, rank)]
     if pairs and all(isclose(got, expected, rel_tol=0.01, abs_tol=0.01) for got, expected in pairs):

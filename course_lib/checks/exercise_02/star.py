@@ -213,7 +213,7 @@ STAR = Part(
             "ranks have come.",
             _partial_sums,
         ),
-        in_place.ranks_apart,
+        mistakes.ranks_apart,
         mistakes.numbers_reordered,
         in_place.digits_lost,
         in_place.reads_memory,

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from course_lib.checks import tolerance
 from course_lib.checks.checking import check as _check
-from course_lib.checks.exercise_04 import tolerance
 from course_lib.checks.exercise_04.busiest import BUSIEST_DIRECTION
 from course_lib.checks.exercise_04.choosing import CHOOSE
 from course_lib.checks.exercise_04.fitting import FIT_RING, TOLERANCE

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from course_lib.checks import mistakes
-from course_lib.checks.exercise_04.as_if import as_if
 from course_lib.checks.exercise_04.sending import WIDTHS, received, sent
+from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Part
 
 # algorithm, ranks, elements, dtype

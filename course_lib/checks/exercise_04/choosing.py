@@ -6,10 +6,10 @@ from collections.abc import Callable
 from math import isclose
 
 from course_lib.checks import mistakes
-from course_lib.checks.exercise_04.as_if import as_if
 from course_lib.checks.exercise_04.predicting import ALGORITHMS, ROUNDING
-from course_lib.checks.exercise_04.tolerance import near
+from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part
+from course_lib.checks.tolerance import near
 from course_lib.cost_model import all_reduce_seconds, terms
 
 # ranks, latency in µs, link in Gbit/s

@@ -7,7 +7,7 @@ from math import ceil, log, log2
 from typing import NamedTuple
 
 from course_lib.checks import mistakes
-from course_lib.checks.exercise_04.as_if import as_if
+from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Part
 
 ALGORITHMS = ("star", "unchunked-ring", "ring", "recursive-doubling", "halving-doubling")

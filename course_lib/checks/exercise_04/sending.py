@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import ceil
 
 from course_lib.checks import mistakes
-from course_lib.checks.exercise_04.as_if import as_if
+from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Part
 
 WIDTHS = {"bfloat16": 2, "float32": 4, "float64": 8}

@@ -1,0 +1,201 @@
+"""Part 1: one rank, and a step of the optimizer after every K micro-batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from course_lib.checks.exercise_05 import problem, results
+from course_lib.checks.exercise_05.errors import in_error
+from course_lib.checks.exercise_05.results import as_if
+from course_lib.checks.exercise_05.simulated import Replica, Trained
+from course_lib.checks.part import ONE_PROCESS, Case, Part
+
+_RATE = 0.05
+_SECRET = (5, 12, 2, "float64")
+# K, micro-batches, samples in each, dtype
+_SITUATIONS = (
+    (1, 3, 4, "float64"),
+    (3, 6, 2, "float64"),
+    (2, 6, 1, "float32"),
+    (4, 8, 3, "float64"),
+    (3, 7, 2, "float64"),
+    (4, 6, 2, "float32"),
+    (5, 3, 2, "float64"),
+    _SECRET,
+)
+
+
+def _draw(_: int) -> list[Case]:
+    return [_case(*situation) for situation in _SITUATIONS]
+
+
+def _case(accumulated: int, count: int, samples: int, dtype: str) -> Case:
+    seed = f"stream {accumulated} {count}"
+    random, (outputs, features) = Random(seed), (2, 3)
+    inputs = problem.draw(random, dtype, (count, samples, features))
+    targets = problem.draw(random, dtype, (count, samples, outputs))
+    model = problem.draw_model(dtype, (outputs, features), False, seed)
+    arguments = [(*model, inputs, targets, _RATE, accumulated)]
+    title = (
+        f"{count} micro-batches of {samples} sample{'' if samples == 1 else 's'}, K = {accumulated}, {dtype}"
+    )
+    is_secret = (accumulated, count, samples, dtype) == _SECRET
+    return results.case(title, arguments, _Way()(arguments), samples, secret=is_secret)
+
+
+@dataclass(frozen=True)
+class _At:
+    """Where the loop is: micro-batch ``i`` of ``count``, of which ``accumulated`` make a step."""
+
+    i: int
+    count: int
+    accumulated: int
+    samples: int
+
+    @property
+    def in_step(self) -> int:
+        """How many micro-batches the step has; the last step may have fewer."""
+        return min(self.accumulated, self.count - self.i // self.accumulated * self.accumulated)
+
+    @property
+    def is_last_of_k(self) -> bool:
+        return (self.i + 1) % self.accumulated == 0
+
+    @property
+    def is_end(self) -> bool:
+        return self.i + 1 == self.count
+
+
+@dataclass(frozen=True)
+class _Way:
+    """A way through the micro-batches; what is not given is right."""
+
+    factor: Callable[[_At], float] = lambda at: 1 / at.in_step
+    steps: Callable[[_At], bool] = lambda at: at.is_last_of_k or at.is_end
+    zeroes: Callable[[_At], bool] = lambda at: at.is_last_of_k or at.is_end
+
+    def __call__(self, arguments: Sequence[tuple]) -> list[Trained]:
+        ((*_, rate, accumulated),) = arguments
+        replica = Replica(problem.model(arguments[0], problem.MSE), rate)
+        batches = problem.micro_batches(arguments[0])
+        for i, micro_batch in enumerate(batches):
+            at = _At(i, len(batches), accumulated, len(micro_batch.inputs))
+            replica.backward(micro_batch, self.factor(at))
+            if self.steps(at):
+                replica.step()
+            if self.zeroes(at):
+                replica.zero_grad()
+        return [replica.trained]
+
+
+# --- What mistakes look like ---
+
+
+def _by_k(at: _At) -> float:
+    return 1 / at.accumulated
+
+
+def _is_first(at: _At) -> bool:
+    return at.i % at.accumulated == 0
+
+
+def _always(at: _At) -> bool:
+    return True
+
+
+def _never(at: _At) -> bool:
+    return False
+
+
+_NOT_DIVIDED = (
+    "The gradient of a step is K times too large: `.grad` adds up, so it holds the sum over the "
+    "micro-batches, and the mean is asked for."
+)
+_TOO_EARLY = (
+    "The optimizer steps after the first of K micro-batches, and the others are left over for the next "
+    "step. The first one's number is 0, and `0 % K` is 0, too."
+)
+_NEVER_CLEARED = (
+    "The first step is right, and each later one also has the gradients of all steps before it in it: who "
+    "clears `.grad`?"
+)
+_ONLY_LAST = (
+    "A step has the gradient of its last micro-batch alone, divided by K: `.grad` is cleared while it "
+    "still should add up."
+)
+_NO_LAST_STEP = (
+    "The last step is missing: where the data run out, fewer than K micro-batches are left, and they make "
+    "a step of their own."
+)
+
+TRAIN = Part(
+    "train(module, micro_batches, accumulation_steps, loss_function, optimizer)",
+    _draw,
+    (
+        results.never_stepped,
+        results.no_gradient,
+        results.steps_each,
+        *as_if(
+            _NOT_DIVIDED,
+            _Way(factor=lambda at: 1),
+            _Way(factor=lambda at: 1, steps=lambda at: at.is_last_of_k),
+        ),
+        *as_if(
+            "The loss is multiplied by K: then the gradient of a step is K² times the mean.",
+            _Way(factor=lambda at: at.accumulated),
+            _Way(factor=lambda at: at.in_step),
+        ),
+        *as_if(
+            "This is divided by K twice, as in the loss and once more in the gradients: once makes a mean "
+            "of the sum.",
+            _Way(factor=lambda at: 1 / at.in_step**2),
+            _Way(factor=lambda at: 1 / at.accumulated**2),
+        ),
+        *as_if(
+            "This is divided by the number of samples, too. The loss of a micro-batch is the mean over its "
+            "samples already.",
+            _Way(factor=lambda at: 1 / at.in_step / at.samples),
+            _Way(factor=lambda at: 1 / at.accumulated / at.samples),
+        ),
+        *as_if(
+            "This is divided by the number of all micro-batches: a step has K of them.",
+            _Way(factor=lambda at: 1 / at.count),
+            _Way(factor=lambda at: 1 / at.count, steps=lambda at: at.is_last_of_k),
+        ),
+        *as_if(
+            _TOO_EARLY,
+            *(
+                _Way(factor, steps, zeroes)
+                for factor in (_by_k, lambda at: 1, lambda at: 1 / at.in_step)
+                for steps, zeroes in (
+                    (_is_first, _is_first),
+                    (lambda at: _is_first(at) or at.is_end, lambda at: _is_first(at) or at.is_end),
+                )
+            ),
+        ),
+        *as_if(
+            _NEVER_CLEARED,
+            _Way(zeroes=_never),
+            _Way(_by_k, zeroes=_never),
+            _Way(_by_k, steps=lambda at: at.is_last_of_k, zeroes=_never),
+        ),
+        *as_if(_ONLY_LAST, _Way(zeroes=_always), _Way(_by_k, zeroes=_always)),
+        *as_if(
+            "Only one step is made, after all micro-batches: K of them make a step.",
+            *(_Way(factor, lambda at: at.is_end, _never) for factor in (_by_k, lambda at: 1 / at.count)),
+        ),
+        *as_if(_NO_LAST_STEP, _Way(_by_k, lambda at: at.is_last_of_k)),
+        *as_if(
+            "Where fewer than K micro-batches are left for the last step, their sum is divided by K all "
+            "the same, and comes out too small: it is to be the mean of those that are there.",
+            _Way(_by_k),
+        ),
+        results.kept_too_much,
+        results.digits_lost,
+    ),
+    in_error,
+    world_sizes=ONE_PROCESS,
+    in_words=results.in_words,
+)

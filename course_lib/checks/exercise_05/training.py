@@ -1,0 +1,176 @@
+"""What a rank does in a check: it builds what is trained, calls the learner's function, and takes notes.
+
+What comes back is a tuple: the gradients with which the optimizer has stepped, each as one row, or None where
+a parameter had none; the weights at the end, as one row; and of how many samples activations were kept at
+the same time at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+
+from course_lib.checks.exercise_05 import problem
+
+
+class Kept:
+    """Counts the samples whose activations are in memory; ``most`` is at least one micro-batch.
+
+    ``dtypes`` are those of outputs.  Copies of a module have it in common.
+    """
+
+    def __init__(self, micro_batch: int) -> None:
+        self.now, self.most = 0, micro_batch
+        self.dtypes: set[str] = set()
+
+    def __deepcopy__(self, _: dict) -> Kept:
+        return self
+
+    def add(self, samples: int) -> None:
+        self.now += samples
+        self.most = max(self.most, self.now)
+
+
+class _Activations:
+    """Those of one forward pass: gone when the backward pass has used them, or when nobody can ask for it."""
+
+    def __init__(self, kept: Kept, samples: int):
+        self._kept, self._samples = kept, samples
+        kept.add(samples)
+
+    def free(self) -> None:
+        self._kept.add(-self._samples)
+        self._samples = 0
+
+    __del__ = free
+
+
+class _Keep(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(outputs, kept, samples):
+        return outputs.view_as(outputs)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, kept, samples = inputs
+        ctx.activations = _Activations(kept, samples)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        ctx.activations.free()
+        return gradient, None, None
+
+
+class Linear(torch.nn.Module):
+    """outputs = weight · (frozen · inputs) + bias"""
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor, frozen: torch.Tensor | None, kept: Kept):
+        super().__init__()
+        if frozen is not None:
+            self.frozen = torch.nn.Parameter(frozen.clone(), requires_grad=False)
+        self.weight, self.bias = (torch.nn.Parameter(tensor.clone()) for tensor in (weight, bias))
+        self._kept = kept
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        inputs = inputs * self.frozen if hasattr(self, "frozen") else inputs
+        # torch's own matrix product takes milliseconds in bfloat16, even if it is as small as this one.
+        outputs = (inputs.unsqueeze(-2) * self.weight).sum(dim=-1) + self.bias
+        if not outputs.requires_grad:
+            return outputs
+        self._kept.dtypes.add(str(outputs.dtype).removeprefix("torch."))
+        return _Keep.apply(outputs, self._kept, len(inputs))
+
+
+class SGD(torch.optim.Optimizer):
+    """Plain SGD that notes with which gradients it steps: in ``used``, None where a parameter had none.
+
+    torch's own would import torch's compiler when it is made, which takes a second in each rank.
+    """
+
+    def __init__(self, module: torch.nn.Module, rate: float):
+        self.defaults, self.state = {"lr": rate}, {}
+        self.param_groups = [{"params": list(module.parameters()), "lr": rate}]
+        self.used: list[torch.Tensor | None] = []
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:
+        (group,) = self.param_groups
+        trained = [parameter for parameter in group["params"] if parameter.requires_grad]
+        gradients = [parameter.grad for parameter in trained]
+        self.used.append(None if any(gradient is None for gradient in gradients) else _row(gradients))
+        for parameter, gradient in zip(trained, gradients, strict=True):
+            if gradient is not None:
+                parameter.sub_(gradient, alpha=group["lr"])
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        for parameter in self.param_groups[0]["params"]:
+            if parameter.grad is not None:
+                parameter.grad = None if set_to_none else torch.zeros_like(parameter.grad)
+
+
+class Training:
+    """A model and its optimizer, made from what each case begins with."""
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor, frozen: torch.Tensor | None,
+                 inputs: torch.Tensor, targets: torch.Tensor, rate: float):  # fmt: skip
+        self.kept = Kept(inputs.shape[-2])
+        self.module = Linear(weight, bias, frozen, self.kept)
+        self.optimizer = SGD(self.module, rate)
+
+    @property
+    def value(self) -> tuple:
+        return tuple(self.optimizer.used), _row([self.module.weight, self.module.bias]), self.kept.most
+
+
+def _row(tensors: list[torch.Tensor]) -> torch.Tensor:
+    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+
+
+def stream(function: Callable, *arguments) -> tuple:
+    """Part 1: one call with all micro-batches."""
+    *begin, accumulation_steps = arguments
+    training, loss_function = Training(*begin), getattr(torch.nn.functional, problem.MSE)
+    micro_batches = _pairs(arguments[problem.INPUTS], arguments[problem.TARGETS])
+    call(function, training.module, micro_batches, accumulation_steps, loss_function, training.optimizer)
+    return training.value
+
+
+def steps(function: Callable, loss: str, *arguments) -> tuple:
+    """Parts 2 and 3: one call for each step."""
+    training, loss_function = Training(*arguments[: problem.MORE]), getattr(torch.nn.functional, loss)
+    more = arguments[problem.MORE :]
+    for batch in zip(arguments[problem.INPUTS], arguments[problem.TARGETS], strict=True):
+        call(function, training.module, _pairs(*batch), loss_function, training.optimizer, all_reduce, *more)
+    return training.value
+
+
+def in_fp32(function: Callable, weight: torch.Tensor, bias: torch.Tensor, *pairs: torch.Tensor) -> tuple:
+    """Part 4: what the function returns in place of gradients, and in which types outputs were computed."""
+    kept = Kept(1)
+    module = Linear(weight, bias, None, kept)
+    returned = call(function, module, _pairs(*pairs), _product)
+    weights = _row([module.weight, module.bias])
+    return returned, weights, kept.most, " and ".join(sorted(kept.dtypes))
+
+
+def _product(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Its gradient is exact in bfloat16, where inputs and targets have few digits."""
+    return (outputs * targets).sum(dim=-1).mean()
+
+
+def call(function: Callable, *arguments) -> object:
+    """The line in which a learner's function is called; reports know it by this name."""
+    return function(*arguments)
+
+
+def all_reduce(tensor: torch.Tensor) -> None:
+    """Sum a tensor over all ranks, in place."""
+    dist.all_reduce(tensor)
+
+
+def _pairs(inputs: torch.Tensor, targets: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    return [(one.clone(), other.clone()) for one, other in zip(inputs, targets, strict=True)]
