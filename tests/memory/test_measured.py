@@ -164,7 +164,8 @@ def test_autocast_keeps_bf16_copies_of_all_matrices_until_backward():
 
 @pytest.mark.parametrize(
     ("recipe", "casts"),
-    [("mixed-adam", "all-at-once"), ("mixed-adam", "one-at-a-time"), ("autocast-adam", "one-at-a-time")])
+    [("mixed-adam", "all-at-once"), ("mixed-adam", "one-at-a-time"),
+     ("mixed-adam-fp32-grads", "one-at-a-time"), ("autocast-adam", "one-at-a-time")])
 def test_the_peak_is_what_torchs_own_tracker_finds(recipe, casts):
     with FakeTensorMode(), measured_memory._LiveBytes() as live:
         trainer = measured_memory._Trainer(
@@ -175,7 +176,7 @@ def test_the_peak_is_what_torchs_own_tracker_finds(recipe, casts):
         tracker = MemTracker()
         tracker.track_external(trainer.model, trainer.optimizer, *trainer.master, tokens)
         with tracker:
-            trainer.run(*tokens, live)
+            trainer.run(*tokens, 1, live)
     found = tracker.get_tracker_snapshot("peak")[torch.device("cpu")]["Total"]
     assert max(max(sizes) for sizes in live.curve.values()) == found
 
@@ -191,6 +192,28 @@ def test_gradients_are_not_there_in_forward_and_come_one_by_one_in_backward():
     assert step.peak == max(step.peaks.values()) == max(max(sizes) for sizes in step.curve.values())
 
 
+@pytest.mark.parametrize("recipe", ["mixed-adam", "mixed-adam-fp32-grads"])
+def test_micro_batches_add_gradients_to_the_peak_and_no_activations(recipe):
+    one, two, eight = (training_step(SMALL["gpt"], BATCH, SEQUENCE, recipe, micro_batches=count)
+                       for count in (1, 2, 8))  # fmt: skip
+    assert one.activations == two.activations == eight.activations
+    assert two.peak == eight.peak
+    # Gradients of the first micro-batch are there while the second goes forward.
+    loss = 4  # of the first micro-batch, still there as well
+    assert two.peaks["forward 2"] == one.peaks["forward"] + two.gradients + loss
+    twice = training_step(SMALL["gpt"], 2 * BATCH, SEQUENCE, recipe)
+    once = 4 + 8 * SEQUENCE  # a number of the loss, and the positions, which all sequences share
+    assert twice.activation_bytes - once == 2 * (one.activation_bytes - once)
+
+
+def test_fp32_gradients_are_two_bytes_more():
+    found = {recipe: training_step(SMALL["llama"], BATCH, SEQUENCE, recipe)
+             for recipe in ("mixed-adam", "mixed-adam-fp32-grads")}  # fmt: skip
+    for recipe, step in found.items():
+        assert step.model_state == model_state(step.parameters, recipe).total
+    assert found["mixed-adam-fp32-grads"].gradients == 2 * found["mixed-adam"].gradients
+
+
 @pytest.mark.parametrize("mode", [contextlib.nullcontext, FakeTensorMode])
 def test_a_storage_counts_once(mode):
     with mode():
@@ -200,7 +223,7 @@ def test_a_storage_counts_once(mode):
     assert storage_bytes([]) == 0
 
 
-MEASURED = "'mixed-adam', 'autocast-adam', 'fp32-adam', 'bf16-adam'"
+MEASURED = "'mixed-adam', 'mixed-adam-fp32-grads', 'autocast-adam', 'fp32-adam', 'bf16-adam'"
 REFUSED = {
     "batch=0: expected a positive whole number": {"batch": 0},
     "sequence=2.5: expected a positive whole number": {"sequence": 2.5},
