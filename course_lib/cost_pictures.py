@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from course_lib.pictures import Picture
 
 _FONT_SIZE = 9  # points
-_WIDTH = 8.0  # inches
 _MIB = 2**20
 _EDGE = {"markeredgecolor": "black", "markeredgewidth": 0.8}
 _COLOR = color_of("communication")
@@ -37,12 +36,14 @@ def bytes_on_a_link(counted: Mapping[str, Mapping[int, float]]) -> Picture:
     ``counted``: algorithm (star, unchunked-ring, ring) -> ranks -> tensors counted, drawn as points on the
     lines of the formulas.  Raises ValueError for another algorithm, and where there is no point.
     """
+    from course_lib.pictures import page_wide
+
     for name in counted:
         one_of("algorithm", name, _LINKS)
     most = max((ranks for points in counted.values() for ranks in points), default=0)
     if not most:
         raise ValueError(f"counted={counted!r}: expected points")
-    drawing = _new_figure(
+    drawing = page_wide(
         3.7, "Tensors over the busiest link against the number of ranks, counted points on the lines of the "
         "formulas. Left: lines that rise without end for the star and the un-chunked ring, the ring's far "
         "below. Right: the ring's alone, which bends and stays below 2.")  # fmt: skip
@@ -82,11 +83,13 @@ def beside_the_limit(
     ``seconds``: (algorithm, ranks) -> seconds.  ``limits``: ranks -> seconds.  Bars are in the order of
     ``seconds``, groups in that of ``limits``.  Raises ValueError for ranks without a limit, or without a bar.
     """
+    from course_lib.pictures import page_wide
+
     groups = {ranks: [key for key in seconds if key[1] == ranks] for ranks in limits}
     if sum(map(len, groups.values())) != len(seconds) or not all(groups.values()):
         raise ValueError(f"limits={dict(limits)!r}: expected one for each number of ranks in seconds")
     rows = len(seconds) + len(groups)
-    drawing = _new_figure(
+    drawing = page_wide(
         0.9 + 0.27 * rows, f"{_names(seconds)}: a bar for the time of each on {_listed(limits)} ranks, with "
         "the least possible time as a line through each group. The ring's bars end next to it.")  # fmt: skip
     axes = drawing.add_subplot()
@@ -119,9 +122,11 @@ def fitted(
     ``measured``: label -> bytes -> seconds; ``fits``: the same labels -> what was fitted to them.
     Raises ValueError where their labels differ.
     """
+    from course_lib.pictures import page_wide
+
     if measured.keys() != fits.keys():
         raise ValueError(f"fits={list(fits)}: expected the labels of measured, {list(measured)}")
-    drawing = _new_figure(
+    drawing = page_wide(
         3.6, f"Times of the ring on {ranks} ranks over the size of the tensor, on {len(measured)} "
         "kinds of links: points, and the line fitted to each. It begins at the time of the messages alone.",
     )  # fmt: skip
@@ -138,14 +143,6 @@ def fitted(
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="upper left", frameon=False, fontsize=_FONT_SIZE)
     axes.set_title(title, loc="left", fontsize=10)
-    return drawing
-
-
-def _new_figure(height: float, description: str) -> Picture:
-    from course_lib.pictures import Picture
-
-    drawing = Picture(figsize=(_WIDTH, height), layout="constrained", description=description)
-    drawing.get_layout_engine().set(w_pad=0.1, h_pad=0.1)  # inches
     return drawing
 
 

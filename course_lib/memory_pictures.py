@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from course_lib.pictures import Picture
 
 _FONT_SIZE = 9  # points
-_WIDTH = 8.0  # inches
 _CARD_COLOR = "#6E6E6E"
 _MARKERS = "os^Dv"
 
@@ -91,10 +90,9 @@ def activation_growth(
 
 
 def _new_figure(height: float, description: str) -> tuple[Picture, Axes]:
-    from course_lib.pictures import Picture
+    from course_lib.pictures import page_wide
 
-    drawing = Picture(figsize=(_WIDTH, height), layout="constrained", description=description)
-    drawing.get_layout_engine().set(w_pad=0.1, h_pad=0.1)  # inches
+    drawing = page_wide(height, description)
     axes = drawing.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
     return drawing, axes

@@ -192,6 +192,10 @@ class TradeoffFit:
         """The batch that takes twice the least steps and twice the least examples."""
         return self.least_examples / self.least_steps
 
+    def relative(self, batch: float, steps: float) -> tuple[float, float, float]:
+        """The batch, its steps and its examples, each of these two in times of the least that it can be."""
+        return batch, steps / self.least_steps, batch * steps / self.least_examples
+
 
 def fit_tradeoff(batches: Sequence[float], steps: Sequence[float]) -> TradeoffFit:
     """Fit steps = least_steps + least_examples/batch to steps measured at several batch sizes.

@@ -11,6 +11,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+_PAGE_WIDTH = 8.0  # inches
 _SHARPNESS = 2  # pixels of the picture for each pixel of the page, for screens that can show them
 
 
@@ -32,3 +33,10 @@ class Picture(Figure):
         width, height = (round(inches * self.dpi) for inches in self.get_size_inches())
         metadata = {"alt": self.description, "width": width, "height": height}
         return {"image/png": file.getvalue(), "text/plain": self.description}, {"image/png": metadata}
+
+
+def page_wide(height: float, description: str) -> Picture:
+    """An empty Picture as wide as a notebook's page and ``height`` inches high, which places its own axes."""
+    drawing = Picture(figsize=(_PAGE_WIDTH, height), layout="constrained", description=description)
+    drawing.get_layout_engine().set(w_pad=0.1, h_pad=0.1)  # inches
+    return drawing

@@ -29,12 +29,11 @@ if TYPE_CHECKING:
 
     from course_lib.pictures import Picture
 
-_WIDTH = 8.0  # inches
 _ROW_HEIGHT = 0.42  # inches
 _BAR_HEIGHT = 0.7  # of a row
 _FONT_SIZE = 9  # points
 _LABEL_MARGIN = 6  # points, left and right of a label together
-_AXES_WIDTH = 0.85 * _WIDTH  # about; the rest is for the names of the ranks
+_AXES_WIDTH = 6.8  # inches, about; the rest is for the names of the ranks
 
 
 @dataclass(frozen=True)
@@ -91,16 +90,15 @@ def figure(spans: Sequence[Span], title: str) -> Picture:
     ``title`` should say whether the spans were measured, and where, or simulated.  Raises ValueError without
     spans.  Nothing but the returned figure is touched.
     """
-    from course_lib.pictures import Picture
+    from course_lib.pictures import page_wide
 
     if not spans:
         raise ValueError("spans=[]: expected at least one span to draw")
     ranks, kinds = sorted({span.rank for span in spans}), _kinds(spans)
-    drawing = Picture(
-        figsize=(_WIDTH, 1.3 + _ROW_HEIGHT * len(ranks)), layout="constrained",
-        description=f"Timeline, {len(ranks)} ranks: {title}. Shown: {', '.join(kinds)}.",
-    )  # fmt: skip
-    drawing.get_layout_engine().set(w_pad=0.1, h_pad=0.1)  # inches
+    drawing = page_wide(
+        1.3 + _ROW_HEIGHT * len(ranks),
+        f"Timeline, {len(ranks)} ranks: {title}. Shown: {', '.join(kinds)}.",
+    )
     axes = drawing.add_subplot()
     begin, end = min(span.start for span in spans), max(span.end for span in spans)
     scale, unit = (1000, "ms") if end - begin < 1 else (1, "s")

@@ -26,15 +26,14 @@ def loss_curves(curves: Mapping[str, Sequence[float]], title: str) -> Picture:
     """
     from matplotlib.ticker import LogLocator, NullLocator
 
-    from course_lib.pictures import Picture
+    from course_lib.pictures import page_wide
 
     if not 1 <= len(curves) <= 1 + len(_MARKS):
         raise ValueError(f"curves={list(curves)}: expected 1 to {1 + len(_MARKS)} of them")
     (first, line), *others = curves.items()
     if not line or not all(0 < loss < math.inf for loss in line):
         raise ValueError(f"curves[{first!r}]: expected losses that are all finite and above 0")
-    drawing = Picture(figsize=(8.0, 3.6), layout="constrained", description=_description(title, curves))
-    drawing.get_layout_engine().set(w_pad=0.1, h_pad=0.1)  # inches
+    drawing = page_wide(3.6, _description(title, curves))
     axes = drawing.add_subplot()
     axes.plot(_steps(line), line, color="#6E6E6E", lw=2, label=first)
     highest = _ROOM * max(line)
