@@ -390,7 +390,7 @@ _DESCRIPTIONS = {
     "sequences": "sequences b in each",
     "loss": "loss",
     "rate": "rate of each link",
-    "flops": "compute of each rank",
+    "flops": "compute of a rank",
 }
 _COUNTS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
 _SEQUENCES = [n for n in _COUNTS if n <= MOST_SEQUENCES]
