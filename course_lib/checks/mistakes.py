@@ -90,7 +90,7 @@ def not_on_nccl(found: Compared) -> str | None:
 
 
 def ranks_apart(wrong: Compared) -> str | None:
-    return LAST_BITS if wrong.ranks_apart else None
+    return LAST_BITS if wrong.is_right_but_apart else None
 
 
 LAST_BITS = (

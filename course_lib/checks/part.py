@@ -129,6 +129,12 @@ class Compared:
             return []
         return [rank for rank in range(self.ranks) if self.got(rank) != self.got(0)]
 
+    @property
+    def is_right_but_apart(self) -> bool:
+        """Whether each rank is right, and only their last bits are not the same."""
+        right = all(is_right(self.case, rank, self.played[rank]) for rank in range(self.ranks))
+        return right and bool(self.ranks_apart)
+
     def got(self, rank: int) -> Any:
         """What is looked at: the result, or the arguments after a call in place (the only one by itself)."""
         if self.case.expected_arguments is None:

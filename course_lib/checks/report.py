@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from course_lib.checks.judging import Judgement
 from course_lib.checks.mistakes import AsIf
-from course_lib.checks.part import Part, Recognizer
+from course_lib.checks.part import Compared, Part, Recognizer
 from course_lib.checks.playing import limits_of
 
 _SHOWN_IN_FULL = 2  # wrong runs
@@ -55,7 +55,10 @@ def _explanation(part: Part, judgements: Sequence[Judgement]) -> str | None:
 
 
 def _heard(recognizers: Sequence[Recognizer], judgement: Judgement) -> list[str | AsIf]:
-    """The first sentence that fits, and of the formulas before it all that fit."""
+    """The first sentence that fits the first wrong case, and of the formulas before it all that fit.
+
+    A formula must fit half of the run's cases, too, that are wrong or that it would make wrong.
+    """
     if judgement.mistake or not judgement.wrong_case:
         return [judgement.mistake] if judgement.mistake else []
     heard: list[str | AsIf] = []
@@ -63,8 +66,14 @@ def _heard(recognizers: Sequence[Recognizer], judgement: Judgement) -> list[str 
         sentence = recognize(judgement.wrong_case)
         if sentence and not isinstance(recognize, AsIf):
             return [*heard, sentence]
-        heard += [recognize] if sentence else []
+        heard += [recognize] if sentence and _fits_half(recognize, judgement.cases) else []
     return heard
+
+
+def _fits_half(formula: AsIf, cases: Sequence[Compared]) -> bool:
+    wrong = [compared for compared in cases if compared.wrong_ranks]
+    against = sum(formula.would_be_wrong_in(compared) for compared in cases if not compared.wrong_ranks)
+    return 2 * sum(formula(compared) is not None for compared in wrong) >= len(wrong) + against
 
 
 def _contradicts(judgement: Judgement, mistake: str | AsIf) -> bool:

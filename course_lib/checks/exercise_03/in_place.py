@@ -105,7 +105,7 @@ def _is_tail(wrong: Compared, rank: int) -> bool:
 
 
 def _bits_differ(wrong: Compared) -> str | None:
-    if wrong.ranks_apart:
+    if wrong.is_right_but_apart:
         return (
             "All sums are right but for rounding, and the ranks' last bits differ: replicas would drift "
             "apart. Each sum is to be made once, on its way around, and then copied."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from course_lib.checks import mistakes
 from course_lib.checks.part import Attempt
+from course_lib.checks.playing import is_hang
 
 _NO_WAY_BACK = (
     "`backward` finds no way back to the weights: it needs the loss as the model has made it, and `item`, "
@@ -26,5 +27,7 @@ _SENTENCES = {
 def in_error(attempt: Attempt) -> str | None:
     """The sentence for a run that did not end well."""
     text = str(attempt.error)
+    if is_hang(attempt) and "did not get to what" in text:
+        return "Some ranks wait for a sum to which others do not come: every rank has to take part in it."
     own = next((sentence for sign, sentence in _SENTENCES.items() if sign in text), None)
     return own or mistakes.in_error(attempt)

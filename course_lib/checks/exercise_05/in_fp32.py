@@ -131,8 +131,7 @@ def _other_form(wrong: Compared) -> str | None:
 def _in_words(wrong: Compared, rank: int) -> tuple[str, str]:
     got, expected = wrong.got(rank), wrong.expected(rank)
     if _no_list(wrong) or _other_form(wrong):
-        return tuple(values.text(tuple(map(_form, each[0])) if isinstance(each[0], tuple) else each[0])
-                     for each in (expected, got))  # fmt: skip
+        return _forms(expected[0]), _forms(got[0])
     if _module_converted(wrong):
         return tuple(f"parameters in {each[1].dtype}, outputs in {each[3]}" for each in (expected, got))
     for name, *pair in zip(("weight", "bias"), expected[0], got[0], strict=True):
@@ -142,8 +141,11 @@ def _in_words(wrong: Compared, rank: int) -> tuple[str, str]:
     return results.kept(expected[2]), results.kept(got[2])
 
 
-def _form(value: object) -> object:
-    return str(value).partition(" [")[0] if isinstance(value, Tensor) else value
+def _forms(returned: Any) -> str:
+    """What is returned, without its numbers."""
+    items = returned if isinstance(returned, tuple) else (returned,)
+    forms = [values.text(item).partition(" [")[0] for item in items]
+    return " and ".join(forms) if len(forms) < 4 else f"{len(forms)} values"
 
 
 GRADIENTS_IN_FP32 = Part(

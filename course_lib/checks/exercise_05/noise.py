@@ -154,11 +154,9 @@ def _no_none(wrong: Compared) -> str | None:
     return None
 
 
-def _in_words(wrong: Compared, rank: int) -> tuple[str, str] | None:
-    if _no_triple(wrong):
-        return None
-    expected, got = (_shown(find(rank)) for find in (wrong.expected, wrong.got))
-    return (results.SECRET if wrong.case.secret else expected), got
+def _in_words(wrong: Compared, rank: int) -> tuple[str, str]:
+    expected = results.SECRET if wrong.case.secret else _shown(wrong.expected(rank))
+    return expected, text(wrong.got(rank)) if _no_triple(wrong) else _shown(wrong.got(rank))
 
 
 def _shown(value: tuple) -> str:

@@ -45,7 +45,7 @@ class Model:
     frozen: Row
 
     def gradient(self, weights: Row, micro_batch: MicroBatch) -> Row:
-        """The gradient of the loss, which is a mean over what counts; nan over nothing."""
+        """The gradient of the loss, which is a mean over what counts; 0 if nothing does, as in torch."""
         total, counted = [0.0] * len(weights), micro_batch.counted
         for features, target in zip(micro_batch.inputs, micro_batch.targets, strict=True):
             if target == IGNORED:
@@ -54,7 +54,7 @@ class Model:
             slopes = self._slopes(self._outputs(weights, inputs), target)
             sample = [slope * x for slope in slopes for x in inputs] + slopes
             total = [one + other for one, other in zip(total, sample, strict=True)]
-        return [number / counted if counted else math.nan for number in total]
+        return [number / (counted or 1) for number in total]
 
     def _outputs(self, weights: Row, inputs: Row) -> Row:
         rows = cut(weights, len(inputs))[: self.outputs]

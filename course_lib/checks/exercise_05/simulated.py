@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from course_lib.checks.exercise_05.problem import MicroBatch, Model, Row
@@ -30,9 +30,7 @@ class Replica:
         self.gradient = [0.0] * len(self.weights)
 
     def backward(self, micro_batch: MicroBatch, factor: float) -> None:
-        """Add the gradient of factor · loss; a micro-batch that counts for nothing is left out."""
-        if not factor:
-            return
+        """Add the gradient of factor · loss."""
         part = self.model.gradient(self.weights, micro_batch)
         self.gradient = [one + factor * other for one, other in zip(self.gradient, part, strict=True)]
 
@@ -43,6 +41,10 @@ class Replica:
     @property
     def trained(self) -> Trained:
         return self.used, self.weights
+
+
+def _sum(rows: Iterable[Row]) -> Row:
+    return [sum(column) for column in zip(*rows, strict=True)]
 
 
 def _last(number: int, of: int) -> bool:
@@ -69,6 +71,7 @@ class Way:
     ``factor(counts, rank, k)`` is what the loss of a micro-batch is multiplied by.  Gradients are summed over
     ranks after the micro-batches for which ``sums(k, K)`` is true, and then divided by
     ``divisor(counts, rank)``: those that ``only`` cuts out.  ``clip`` is when and how they are clipped.
+    ``averages_weights``: over the ranks, after the step.
     """
 
     factor: Callable[[Counts, int, int], float] = lambda counts, rank, k: 1 / len(counts[rank])
@@ -78,6 +81,7 @@ class Way:
     zeroes: Callable[[int, int], bool] = _last
     clip: str = "after"
     only: Callable[[Model], slice] = lambda model: slice(None)
+    averages_weights: bool = False
 
     def step(self, replicas: Sequence[Replica], batches: Sequence[Sequence[MicroBatch]],
              counts: Counts, most: float | None) -> None:  # fmt: skip
@@ -93,12 +97,16 @@ class Way:
             if self.zeroes(k, micro_batches):
                 for replica in replicas:
                     replica.zero_grad()
+        if self.averages_weights:
+            average = scaled(_sum(replica.weights for replica in replicas), 1 / len(replicas))
+            for replica in replicas:
+                replica.weights = average
 
     def _synchronize(self, replicas: Sequence[Replica], counts: Counts, most: float | None) -> None:
         if self.clip == "before":
             for replica in replicas:
                 replica.gradient = clipped(replica.gradient, most)
-        total = [sum(column) for column in zip(*(replica.gradient for replica in replicas), strict=True)]
+        total = _sum(replica.gradient for replica in replicas)
         if self.clip == "sum":
             total = clipped(total, most)
         for rank, replica in enumerate(replicas):

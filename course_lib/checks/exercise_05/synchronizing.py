@@ -22,7 +22,7 @@ def _draw(ranks: int) -> list[Case]:
     return [
         _case(ranks, "K = 1", 1, 2, late_rank=ranks - 1),
         _case(ranks, "K = 3", 3, 2),
-        _case(ranks, "K = 2", 2, 1, dtype="float32", late_rank=0),
+        _case(ranks, "K = 4", 4, 1, dtype="float32", late_rank=0),
         _case(ranks, "K = 4", 4, 1, of_norm=0.4),
         # The first step's gradient has 0.8 of the largest norm, so nothing is clipped.
         _case(ranks, "K = 2", 2, 3, of_norm=1 / 0.8),
@@ -162,6 +162,11 @@ TRAIN_STEP = Part(
             "The optimizer steps with each rank's own gradient. The mean over the ranks has to be in "
             "`.grad` itself, and before the step.",
             Way(sums=_never),
+        ),
+        *_as_if(
+            "The weights are averaged after the step, and not the gradients before it. With plain SGD that "
+            "comes to the same, but not with clipping, nor with an optimizer that keeps moments.",
+            Way(sums=_never, averages_weights=True),
         ),
         *_as_if(
             "Some parameters' gradients are averaged, and those of others are not: all of them are to be.",

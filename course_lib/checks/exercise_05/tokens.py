@@ -27,7 +27,8 @@ def _draw(ranks: int) -> list[Case]:
         _case(ranks, "K = 3", 3, range(2, 8), dtype="float32"),
         _case(ranks, "K = 2, equally many", 2, (4,)),
         _case(ranks, "K = 3", 3, (0, 5, 2), late_rank=0),
-        _case(ranks, "K = 2, long ones", 2, range(130, 170)),
+        # 299 tokens on each rank: with 1 to 5 ranks bfloat16 rounds their number.
+        _case(ranks, "K = 2, long ones", 2, (131, 168)),
         _case(ranks, "K = 4", 4, (0, 1, 6, 3), secret=True),
     ]
 
@@ -123,8 +124,8 @@ def _not_a_number(wrong: Compared) -> str | None:
     rows = [gradient for rank in wrong.wrong_ranks for gradient in wrong.got(rank)[0] if gradient is not None]
     if any(number != number for row in rows for number in row.numbers):
         return (
-            "One micro-batch has no tokens, and its loss is nan, a mean over nothing. 0 times nan is nan, "
-            "too, and from then on every sum with it: such a micro-batch has to be left out."
+            "Gradients are nan: a micro-batch may have no tokens, and something is divided by how many there "
+            "are."
         )
     return None
 

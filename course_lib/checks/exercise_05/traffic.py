@@ -33,17 +33,17 @@ def _fault(found: Compared, rank: int, scalars: int) -> Fault | None:
             "it.",
             f"on rank {rank} all-reduces of {seen}",
         )
+    if calls > steps * (_TRAINED + scalars) and sent <= needed + calls * _SCALAR:
+        return Fault(
+            "A small number goes over the network after each micro-batch, and each time that costs a "
+            "latency. Add up on the rank first; then one sum over the ranks is enough.",
+            f"on rank {rank} {calls} all-reduces in {steps} steps (K = {micro_batches})",
+        )
     if sent > needed + spare:
         return Fault(
             "More goes over the network than the gradients: each of them is needed there once in a step, "
             "in its own dtype.",
             f"on rank {rank} all-reduces of {seen}",
-        )
-    if calls > steps * (_TRAINED + scalars):
-        return Fault(
-            "A small number goes over the network after each micro-batch, and each time that costs a "
-            "latency. Add up on the rank first; then one sum over the ranks is enough.",
-            f"on rank {rank} {calls} all-reduces in {steps} steps (K = {micro_batches})",
         )
     return None
 

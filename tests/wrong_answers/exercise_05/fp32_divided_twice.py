@@ -1,0 +1,16 @@
+"""In the loss, and at the end."""
+
+import torch
+
+PART = "gradients_in_fp32"
+SENTENCE = "divided by K twice"
+
+
+def gradients_in_fp32(module, micro_batches, loss_function):
+    sums = [torch.zeros_like(parameter, dtype=torch.float32) for parameter in module.parameters()]
+    for inputs, targets in micro_batches:
+        (loss_function(module(inputs), targets) / len(micro_batches)).backward()
+        for parameter, summed in zip(module.parameters(), sums, strict=True):
+            summed += parameter.grad
+            parameter.grad = None
+    return [summed / len(micro_batches) for summed in sums]

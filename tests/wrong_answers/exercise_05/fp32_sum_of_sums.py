@@ -1,0 +1,15 @@
+""".grad is never cleared, and added each time."""
+
+import torch
+
+PART = "gradients_in_fp32"
+SENTENCE = "This is a sum of sums"
+
+
+def gradients_in_fp32(module, micro_batches, loss_function):
+    sums = [torch.zeros_like(parameter, dtype=torch.float32) for parameter in module.parameters()]
+    for inputs, targets in micro_batches:
+        (loss_function(module(inputs), targets) / len(micro_batches)).backward()
+        for parameter, summed in zip(module.parameters(), sums, strict=True):
+            summed += parameter.grad
+    return sums

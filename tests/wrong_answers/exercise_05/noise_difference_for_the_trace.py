@@ -1,0 +1,14 @@
+"""The difference of the norms, as it is."""
+
+from statistics import mean
+
+PART = "noise_scale"
+SENTENCE = "tr(Σ) is what one sample's gradient scatters"
+
+
+def noise_scale(small_norms_sq, big_norms_sq, small_batch, big_batch):
+    small, big = mean(small_norms_sq), mean(big_norms_sq)
+    gradient_sq = (big_batch * big - small_batch * small) / (big_batch - small_batch)
+    noise_trace = small - big
+    scale = noise_trace / gradient_sq if min(gradient_sq, noise_trace) > 0 else None
+    return gradient_sq, noise_trace, scale

@@ -1,0 +1,14 @@
+"""|G_small|² for |G|²."""
+
+from statistics import mean
+
+PART = "noise_scale"
+SENTENCE = "|G_small|² is taken for |G|²"
+
+
+def noise_scale(small_norms_sq, big_norms_sq, small_batch, big_batch):
+    small, big = mean(small_norms_sq), mean(big_norms_sq)
+    gradient_sq = small
+    noise_trace = (small - big) / (1 / small_batch - 1 / big_batch)
+    scale = noise_trace / gradient_sq if min(gradient_sq, noise_trace) > 0 else None
+    return gradient_sq, noise_trace, scale

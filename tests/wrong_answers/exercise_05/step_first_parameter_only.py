@@ -1,0 +1,21 @@
+"""The loop is left after the first parameter."""
+
+import torch
+import torch.distributed as dist
+
+PART = "train_step"
+SENTENCE = "Some parameters' gradients are averaged"
+
+
+def train_step(module, micro_batches, loss_function, optimizer, all_reduce, max_norm):
+    for inputs, targets in micro_batches:
+        (loss_function(module(inputs), targets) / len(micro_batches)).backward()
+    for parameter in module.parameters():
+        if parameter.grad is not None:
+            all_reduce(parameter.grad)
+            parameter.grad /= dist.get_world_size()
+            break
+    if max_norm is not None:
+        torch.nn.utils.clip_grad_norm_(module.parameters(), max_norm)
+    optimizer.step()
+    optimizer.zero_grad()

@@ -1,0 +1,18 @@
+"""A sum over the ranks."""
+
+import torch
+
+PART = "train_step"
+SENTENCE = "nobody divides by N"
+
+
+def train_step(module, micro_batches, loss_function, optimizer, all_reduce, max_norm):
+    for inputs, targets in micro_batches:
+        (loss_function(module(inputs), targets) / len(micro_batches)).backward()
+    for parameter in module.parameters():
+        if parameter.grad is not None:
+            all_reduce(parameter.grad)
+    if max_norm is not None:
+        torch.nn.utils.clip_grad_norm_(module.parameters(), max_norm)
+    optimizer.step()
+    optimizer.zero_grad()

@@ -1,0 +1,21 @@
+"""Only rank 0 has an update."""
+
+import torch
+import torch.distributed as dist
+
+PART = "train_step"
+SENTENCE = "The optimizers of some ranks have never stepped"
+
+
+def train_step(module, micro_batches, loss_function, optimizer, all_reduce, max_norm):
+    for inputs, targets in micro_batches:
+        (loss_function(module(inputs), targets) / len(micro_batches)).backward()
+    for parameter in module.parameters():
+        if parameter.grad is not None:
+            all_reduce(parameter.grad)
+            parameter.grad /= dist.get_world_size()
+    if max_norm is not None:
+        torch.nn.utils.clip_grad_norm_(module.parameters(), max_norm)
+    if dist.get_rank() == 0:
+        optimizer.step()
+    optimizer.zero_grad()

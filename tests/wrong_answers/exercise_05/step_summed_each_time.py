@@ -1,0 +1,22 @@
+"""The running sum is summed over the ranks again and again."""
+
+import torch
+import torch.distributed as dist
+
+PART = "train_step"
+SENTENCE = "so is what was summed before"
+
+
+def train_step(module, micro_batches, loss_function, optimizer, all_reduce, max_norm):
+    for inputs, targets in micro_batches:
+        (loss_function(module(inputs), targets) / len(micro_batches)).backward()
+        for parameter in module.parameters():
+            if parameter.grad is not None:
+                all_reduce(parameter.grad)
+    for parameter in module.parameters():
+        if parameter.grad is not None:
+            parameter.grad /= dist.get_world_size()
+    if max_norm is not None:
+        torch.nn.utils.clip_grad_norm_(module.parameters(), max_norm)
+    optimizer.step()
+    optimizer.zero_grad()

@@ -1,0 +1,21 @@
+"""Gradients in float32 travel as float64."""
+
+import torch
+import torch.distributed as dist
+
+PART = "train_step"
+SENTENCE = "More goes over the network than the gradients"
+
+
+def train_step(module, micro_batches, loss_function, optimizer, all_reduce, max_norm):
+    for inputs, targets in micro_batches:
+        (loss_function(module(inputs), targets) / len(micro_batches)).backward()
+    for parameter in module.parameters():
+        if parameter.grad is not None:
+            average = parameter.grad.double()
+            all_reduce(average)
+            parameter.grad.copy_(average / dist.get_world_size())
+    if max_norm is not None:
+        torch.nn.utils.clip_grad_norm_(module.parameters(), max_norm)
+    optimizer.step()
+    optimizer.zero_grad()

@@ -1,0 +1,17 @@
+"""By all tokens, and by K."""
+
+PART = "train_step_by_tokens"
+SENTENCE = "and then by K, too"
+
+
+def train_step_by_tokens(module, micro_batches, loss_function, optimizer, all_reduce):
+    counts = [(targets != -100).sum() for _, targets in micro_batches]
+    total = sum(counts)
+    all_reduce(total)
+    for (inputs, targets), count in zip(micro_batches, counts, strict=True):
+        if count > 0:
+            (loss_function(module(inputs), targets) * count / total / len(counts)).backward()
+    for parameter in module.parameters():
+        all_reduce(parameter.grad)
+    optimizer.step()
+    optimizer.zero_grad()

@@ -1,0 +1,17 @@
+"""Each micro-batch by the tokens that all ranks have in it, then by K."""
+
+PART = "train_step_by_tokens"
+SENTENCE = "and then the K micro-batches are averaged"
+
+
+def train_step_by_tokens(module, micro_batches, loss_function, optimizer, all_reduce):
+    counts = [(targets != -100).sum() for _, targets in micro_batches]
+    for (inputs, targets), count in zip(micro_batches, counts, strict=True):
+        total = count.clone()
+        all_reduce(total)
+        if count > 0:
+            (loss_function(module(inputs), targets) * count / total / len(counts)).backward()
+    for parameter in module.parameters():
+        all_reduce(parameter.grad)
+    optimizer.step()
+    optimizer.zero_grad()

@@ -1,0 +1,15 @@
+"""The number is summed, the gradients are not."""
+
+PART = "train_step_by_tokens"
+SENTENCE = "each rank's own part of the sum"
+
+
+def train_step_by_tokens(module, micro_batches, loss_function, optimizer, all_reduce):
+    counts = [(targets != -100).sum() for _, targets in micro_batches]
+    total = sum(counts)
+    all_reduce(total)
+    for (inputs, targets), count in zip(micro_batches, counts, strict=True):
+        if count > 0:
+            (loss_function(module(inputs), targets) * count / total).backward()
+    optimizer.step()
+    optimizer.zero_grad()

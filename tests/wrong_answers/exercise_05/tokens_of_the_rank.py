@@ -1,0 +1,15 @@
+"""Divided by the rank's own tokens, and summed."""
+
+PART = "train_step_by_tokens"
+SENTENCE = "Each rank divides by the number of its own tokens: the mean"
+
+
+def train_step_by_tokens(module, micro_batches, loss_function, optimizer, all_reduce):
+    counts = [(targets != -100).sum() for _, targets in micro_batches]
+    for (inputs, targets), count in zip(micro_batches, counts, strict=True):
+        if count > 0:
+            (loss_function(module(inputs), targets) * count / sum(counts)).backward()
+    for parameter in module.parameters():
+        all_reduce(parameter.grad)
+    optimizer.step()
+    optimizer.zero_grad()

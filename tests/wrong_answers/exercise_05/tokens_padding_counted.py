@@ -1,0 +1,19 @@
+"""The total is one of positions."""
+
+import torch
+
+PART = "train_step_by_tokens"
+SENTENCE = "Positions are counted in place of tokens"
+
+
+def train_step_by_tokens(module, micro_batches, loss_function, optimizer, all_reduce):
+    counts = [(targets != -100).sum() for _, targets in micro_batches]
+    total = torch.tensor(sum(targets.numel() for _, targets in micro_batches))
+    all_reduce(total)
+    for (inputs, targets), count in zip(micro_batches, counts, strict=True):
+        if count > 0:
+            (loss_function(module(inputs), targets) * count / total).backward()
+    for parameter in module.parameters():
+        all_reduce(parameter.grad)
+    optimizer.step()
+    optimizer.zero_grad()

@@ -1,0 +1,17 @@
+"""count // total is 0."""
+
+PART = "train_step_by_tokens"
+SENTENCE = "is something divided as whole numbers"
+
+
+def train_step_by_tokens(module, micro_batches, loss_function, optimizer, all_reduce):
+    counts = [(targets != -100).sum() for _, targets in micro_batches]
+    total = sum(counts)
+    all_reduce(total)
+    for (inputs, targets), count in zip(micro_batches, counts, strict=True):
+        if count > 0:
+            (loss_function(module(inputs), targets) * (count // (total + 1))).backward()
+    for parameter in module.parameters():
+        all_reduce(parameter.grad)
+    optimizer.step()
+    optimizer.zero_grad()
