@@ -15,7 +15,7 @@ All of them take tensors of any shape and layout, on any number of ranks, and wo
 and are added in the tensor's own type: a bfloat16 costs 2 bytes a message, each of the N-1 additions rounds
 to it, and a float16 sum above 65,504 becomes infinite, so divide *before* the sum where an average is meant.
 Integers wrap around as torch's do.  The sizes and types must be the same on all ranks; ``ranks.run`` compares
-them before data moves.
+them before data moves.  The ring sends a chunk of half a MiB or more as two messages (``_in_turns``).
 
 On GPUs the messages go through NCCL in the order of the current stream, and the host never waits.  (Written
 for it, and not yet run there.)
@@ -38,7 +38,7 @@ _LONG = 2**19  # bytes of a chunk that is cut in two: below, a second message co
 
 Chunks = tuple[torch.Tensor, ...]
 Messages = list[dist.Work]
-Half = Callable[[Chunks, dist.ProcessGroup | None], Iterator[None]]
+Steps = Callable[[Chunks, dist.ProcessGroup | None], Iterator[None]]
 
 
 def ring(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
@@ -50,7 +50,7 @@ def ring(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
     Raises ValueError for tensors that can't be summed in place.
     """
     with _as_row(tensor) as row:
-        _in_turns(_reduce_scatter_all_gather, row.tensor_split(_world_size(group)), group)
+        _in_turns(_both_halves, row.tensor_split(_world_size(group)), group)
 
 
 def reduce_scatter(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:
@@ -86,7 +86,7 @@ def scatter(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> Non
         )))  # fmt: skip
 
 
-def _reduce_scatter_all_gather(chunks: Chunks, group: dist.ProcessGroup | None) -> Iterator[None]:
+def _both_halves(chunks: Chunks, group: dist.ProcessGroup | None) -> Iterator[None]:
     yield from _reduce_scatter(chunks, group)
     yield from _all_gather(chunks, group)
 
@@ -111,14 +111,14 @@ def _all_gather(chunks: Chunks, group: dist.ProcessGroup | None) -> Iterator[Non
         _wait(messages)
 
 
-def _in_turns(half: Half, chunks: Chunks, group: dist.ProcessGroup | None) -> None:
-    """Run one half of the ring, with long chunks in two pieces that take turns at every ``yield``.
+def _in_turns(steps: Steps, chunks: Chunks, group: dist.ProcessGroup | None) -> None:
+    """Run the ring, or a half of it, with long chunks in two pieces that take turns at every ``yield``.
 
     While one piece is under way, the other one is added: the links need not wait for the additions.
     """
     long = chunks[0].nbytes >= _LONG
     pieces = zip(*(chunk.tensor_split(2) for chunk in chunks), strict=True) if long else [chunks]
-    for _ in itertools.zip_longest(*[half(piece, group) for piece in pieces]):
+    for _ in itertools.zip_longest(*[steps(piece, group) for piece in pieces]):
         pass
 
 

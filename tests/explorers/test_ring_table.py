@@ -114,7 +114,7 @@ def one_chunk_off(row):
     rank, world = dist.get_rank(), dist.get_world_size()
     chunks, arriving = row.tensor_split(world), torch.empty_like(row[: world**2])
     for step in range(world - 1):
-        all_reduce._pass_on(chunks[(rank - step - 1) % world], arriving, None)
+        all_reduce._wait(all_reduce._pass_on(chunks[(rank - step - 1) % world], arriving, None))
         chunks[(rank - step - 1) % world].add_(arriving)
 
 
