@@ -82,9 +82,11 @@ def test_a_wrong_answer_gets_its_share_whatever_its_outputs_and_check_cells_say(
     assert result.remarks == ["The check cell check_double has been changed; the original one is used."]
 
 
-# Each starts a kernel: one marker in every run of the tests.
-@pytest.mark.parametrize("marker", ["NBVAL_RAISES_EXCEPTION", *(
-    pytest.param(marker, marks=pytest.mark.long) for marker in ("NBVAL_SKIP", "NBVAL_IGNORE_OUTPUT"))])  # fmt: skip
+# Each starts a kernel, and all are treated alike: one of them in every run of the tests.
+OTHER_MARKERS = [pytest.param(f"NBVAL_{name}", marks=pytest.mark.long) for name in ("SKIP", "IGNORE_OUTPUT")]
+
+
+@pytest.mark.parametrize("marker", ["NBVAL_RAISES_EXCEPTION", *OTHER_MARKERS])
 def test_nbvals_own_markers_win_nothing(masters, marker):
     assert not result_of(masters, learners(masters, f"# {marker}\n{WRONG}")).is_right
 
