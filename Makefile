@@ -14,7 +14,7 @@ export PYTHONDONTWRITEBYTECODE =
 TEST_PYTHON := .venv-test/bin/python
 NOTEBOOKS = $(wildcard notebooks/*.ipynb exercises/solutions/*.ipynb)
 PYTEST = PATH="$(CURDIR)/.venv-test/bin:$$PATH" $(TEST_PYTHON) -m pytest \
-	-n 3 --dist loadfile --nbval --nbval-cell-timeout=120 tests $(NOTEBOOKS)
+	-n 3 --dist loadfile --no-loadscope-reorder --nbval --nbval-cell-timeout=120 tests $(NOTEBOOKS)
 
 .PHONY: help lab test test-all lint lock clean environment test-environment
 
