@@ -72,7 +72,7 @@ def test_it_shows_a_picture_and_the_librarys_numbers(opened):
 
 def test_keys_move_p_and_picture_and_numbers_follow(opened, request):
     slider = control(opened, "^parameters P")
-    waits = press(opened.page, slider, picture(opened), 30 * ["ArrowRight"] + 29 * ["ArrowLeft"])
+    waits = press(opened.page, slider, picture(opened), 12 * ["ArrowRight"] + 11 * ["ArrowLeft"])
     request.node.user_properties.append(("measured", f"memory wall, {waits}"))
     assert picture(opened).count() == 1
     assert slider.count() == 1

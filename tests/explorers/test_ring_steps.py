@@ -224,11 +224,12 @@ def test_any_state_can_be_read_from_its_places(ranks, seed):
     centers, written = artists["places"].get_offsets(), artists["labels"].get_offsets()
     assert len(artists["labels"].get_paths()) == len(written)
     labels = dict(zip(map(tuple, written), artists["labels"].get_paths(), strict=True))
+    seen = looks(artists, ranks)
     for number, (rank, chunk, source) in enumerate(np.ndindex(ranks, ranks, ranks)):
         cell = state[rank][chunk] or ()
         count = sum(each in (source, (source, chunk)) for each in cell)
         expected = WHITE if count == 0 else GRADIENTS if count == 1 else "#000000"
-        assert looks(artists, ranks)[rank, chunk, source] == expected
+        assert seen[rank, chunk, source] == expected
         label = labels.get(tuple(centers[number]))
         assert label is (ring_drawing._label(source, count, layout.place) if count else None)
     thick = [width > 2 for width in artists["frames"].get_linewidth()]
