@@ -15,13 +15,18 @@ WRONG = [path for exercise in EXERCISES for path in answers.some(answers.stored(
 
 
 def right_answers():
-    """Each part on few ranks, and on all in the long run: on those, notebooks check the solutions anyway."""
-    for exercise, name in PARTS:
-        most = max(answers.parts(exercise)[name].world_sizes)
-        for path in answers.stored("right", exercise):
-            yield path, name, min(most, 3)
-            if most > 3:
-                yield pytest.param(path, name, most, marks=pytest.mark.long)
+    """Each answer with every other part, on few ranks; all parts and numbers of ranks in the long run.
+
+    The solutions are checked in full in every run of the tests, by their notebooks.
+    """
+    for exercise in EXERCISES:
+        for place, path in enumerate(answers.stored("right", exercise)):
+            for number, (name, part) in enumerate(answers.parts(exercise).items()):
+                most = max(part.world_sizes)
+                marks = [pytest.mark.long] if (place + number) % 2 else []
+                yield pytest.param(path, name, min(most, 3), marks=marks)
+                if most > 3:
+                    yield pytest.param(path, name, most, marks=pytest.mark.long)
 
 
 def named(value):
