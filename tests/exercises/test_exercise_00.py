@@ -36,4 +36,4 @@ def test_messages_that_gloo_forgives_pass_the_part_about_gloo(capsys):
     """Only the part about NCCL may refuse them."""
     for name in ("stuck_on_nccl", "relies_on_tags"):
         (path,) = (path for path in answers.stored("wrong", "exercise_00") if path.stem == name)
-        assert check.exchange(answers.load(path).exchange) == 1.0
+        assert answers.check("exercise_00", "exchange", answers.load(path), most_ranks=4) == 1.0
