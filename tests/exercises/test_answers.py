@@ -45,7 +45,7 @@ def test_a_wrong_answer_is_refused_with_its_sentence(path, short_limits, capfd):
     assert errors == ""
 
 
-@pytest.mark.parametrize(("path", "name", "most_ranks"), right_answers(), ids=named)
+@pytest.mark.parametrize(("path", "name", "most_ranks"), list(right_answers()), ids=named)
 def test_a_right_answer_passes(path, name, most_ranks, capfd):
     value = answers.check(path.parent.name, name, answers.load(path), most_ranks)
     printed, errors = capfd.readouterr()

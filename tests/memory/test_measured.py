@@ -122,7 +122,7 @@ def pairs():
         yield pytest.param(shape, case, marks=[] if in_all_runs else [pytest.mark.long])
 
 
-@pytest.mark.parametrize(("shape", "case"), pairs())
+@pytest.mark.parametrize(("shape", "case"), list(pairs()))
 def test_activations_agree_with_the_formula_by_layer_and_kind(shape, case):
     config, batch, sequence = SHAPES[shape]
     config = with_dropout(config, case)
