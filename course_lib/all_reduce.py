@@ -15,7 +15,7 @@ All of them take tensors of any shape and layout, on any number of ranks, and wo
 and are added in the tensor's own type: a bfloat16 costs 2 bytes a message, each of the N-1 additions rounds
 to it, and a float16 sum above 65,504 becomes infinite, so divide *before* the sum where an average is meant.
 Integers wrap around as torch's do.  The sizes and types must be the same on all ranks; ``ranks.run`` compares
-them before data moves.  The ring sends a chunk of half a MiB or more as two messages (``_in_turns``).
+them before data moves.  The ring sends a chunk of 2 MiB or more as two messages (``_in_turns``).
 
 On GPUs the messages go through NCCL in the order of the current stream, and the host never waits.  (Written
 for it, and not yet run there.)
@@ -34,7 +34,7 @@ _DTYPES = (
     torch.float64, torch.float32, torch.float16, torch.bfloat16,
     torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
 )  # fmt: skip
-_LONG = 2**19  # bytes of a chunk that is cut in two: below, a second message costs more than it hides
+_LONG = 2**21  # bytes of a chunk that is cut in two: below, a second message costs more than it hides
 
 Chunks = tuple[torch.Tensor, ...]
 Messages = list[dist.Work]
