@@ -14,13 +14,13 @@ export PYTHONDONTWRITEBYTECODE =
 TEST_PYTHON := .venv-test/bin/python
 NOTEBOOKS = $(wildcard notebooks/*.ipynb exercises/solutions/*.ipynb)
 PYTEST = PATH="$(CURDIR)/.venv-test/bin:$$PATH" $(TEST_PYTHON) -m pytest \
-	-n 3 --dist loadfile --nbval --nbval-cell-timeout=120 tests $(NOTEBOOKS)
+	-n 3 --dist loadfile --no-loadscope-reorder --nbval --nbval-cell-timeout=120 tests $(NOTEBOOKS)
 
 .PHONY: help lab test test-all lint lock clean environment test-environment
 
 help:
 	@echo "make lab        open JupyterLab on lesson 0, in your own copy of the course: my_course/"
-	@echo "make test       run the tests (some ten minutes)"
+	@echo "make test       run the tests (some seven minutes)"
 	@echo "make test-all   run all tests, also the long ones"
 	@echo "make lint       check the style of code and notebooks"
 	@echo "make lock       write requirements.lock anew from pyproject.toml (ARGS=--upgrade: newest versions)"

@@ -1,6 +1,7 @@
 """The all-reduces: right for every shape, type, layout and N, the same on all ranks, and their bytes."""
 
 import math
+from itertools import product
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from course_lib import all_reduce, ranks
+from tests.many_cases import run_cases
 
 WORLD_SIZES = [1, 2, 3, 4, 5, 8]
 NAMES = ["ring", "star", "unchunked_ring"]
@@ -47,41 +49,43 @@ def small_integers(shape, dtype, rank):
     return ((torch.arange(count) * 7 + rank * 5) % 13).to(getattr(torch, dtype)).view(shape)
 
 
-def sums(name, cases):
-    """For each case this rank's tensor after the all-reduce, and whether what lies around it is as it was."""
-    results = []
-    for shape, dtype, layout in cases:
-        tensor, storage = laid_out(small_integers(shape, dtype, dist.get_rank()), layout)
-        around = int((storage != 0).sum()) - int((tensor != 0).sum())
-        getattr(all_reduce, name)(tensor)
-        unharmed = int((storage != 0).sum()) - int((tensor != 0).sum()) == around
-        results.append((tensor.clone(memory_format=torch.contiguous_format), unharmed))
-    return results
+def sums(name, shape, dtype, layout):
+    """This rank's tensor after the all-reduce, and whether what lies around it is as it was."""
+    tensor, storage = laid_out(small_integers(shape, dtype, dist.get_rank()), layout)
+    around = int((storage != 0).sum()) - int((tensor != 0).sum())
+    getattr(all_reduce, name)(tensor)
+    unharmed = int((storage != 0).sum()) - int((tensor != 0).sum()) == around
+    return tensor.clone(memory_format=torch.contiguous_format), unharmed
 
 
-def assert_sums(name, count, cases):
-    expected = [sum(small_integers(shape, dtype, rank) for rank in range(count)) for shape, dtype, _ in cases]
-    for rank, results in enumerate(run(sums, count, name, cases)):
-        for case, right, (found, unharmed) in zip(cases, expected, results, strict=True):
+def assert_sums(count, cases):
+    for case, results in zip(cases, run_cases(sums, count, cases), strict=True):
+        _, shape, dtype, _ = case
+        right = sum(small_integers(shape, dtype, rank) for rank in range(count))
+        for rank, (found, unharmed) in enumerate(results):
             assert torch.equal(found, right) and found.dtype == right.dtype, (rank, case, found, right)
             assert unharmed, (rank, case)
 
 
 @pytest.mark.parametrize("count", WORLD_SIZES)
-@pytest.mark.parametrize("name", NAMES)
-def test_sums(name, count):
-    cases = [(shape, dtype, "contiguous") for shape in [(), (7,)] for dtype in DTYPES]
-    assert_sums(name, count, cases + [(shape, "float32", layout) for shape in SHAPES for layout in LAYOUTS])
+def test_sums_of_any_type(count):
+    assert_sums(count, list(product(NAMES, [(), (7,)], DTYPES, ["contiguous"])))
+
+
+# Other numbers of ranks are drawn below.
+@pytest.mark.parametrize("count", [3, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2, 4, 5, 8))])
+def test_sums_in_any_layout(count):
+    assert_sums(count, list(product(NAMES, SHAPES, ["float32"], LAYOUTS)))
 
 
 shapes = st.lists(st.integers(0, 6), max_size=4).map(tuple)
-case = st.tuples(shapes, st.sampled_from(DTYPES), st.sampled_from(LAYOUTS))
+case = st.tuples(st.sampled_from(NAMES), shapes, st.sampled_from(DTYPES), st.sampled_from(LAYOUTS))
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.sampled_from(NAMES), st.sampled_from(WORLD_SIZES), st.lists(case, min_size=5, max_size=10))
-def test_sums_of_any_shape(name, count, cases):
-    assert_sums(name, count, cases)
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.sampled_from(WORLD_SIZES), st.lists(case, min_size=8, max_size=14))
+def test_sums_of_any_shape(count, cases):
+    assert_sums(count, cases)
 
 
 def normal(size, seed):
@@ -94,16 +98,15 @@ def random_sums(name, dtype, size):
     return tensor
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 8])
-def test_all_ranks_end_with_the_same_bits(count, dtype):
+def test_all_ranks_end_with_the_same_bits(count):
     """Random floats, since integers and two ranks would hide another order of additions."""
-    for name in ("ring", "star"):
-        first, *others = run(random_sums, count, name, dtype, 1013)
-        assert all(torch.equal(first, other) for other in others), name
-        rounded = {"float16": 2e-2, "bfloat16": 2e-1}.get(dtype, 1e-5)
-        exact = sum(normal(1013, rank).double() for rank in range(count))
-        assert (first.double() - exact).abs().max() < rounded
+    exact = sum(normal(1013, rank).double() for rank in range(count))
+    cases = list(product(("ring", "star"), ["float64", "float32", "float16", "bfloat16"], [1013]))
+    for case, (first, *others) in zip(cases, run_cases(random_sums, count, cases), strict=True):
+        assert all(torch.equal(first, other) for other in others), case
+        rounded = {"float16": 2e-2, "bfloat16": 2e-1}.get(case[1], 1e-5)
+        assert (first.double() - exact).abs().max() < rounded, case
 
 
 @pytest.mark.parametrize("count", [3, 4, 8])
@@ -122,12 +125,13 @@ def halves(size):
 
 
 @pytest.mark.parametrize("count", WORLD_SIZES)
-@pytest.mark.parametrize("size", [0, 1, 3, 8, 1001])
-def test_reduce_scatter_and_all_gather(count, size):
-    right = torch.arange(size, dtype=torch.float64) * (count * (count + 1) / 2)
-    for rank, (scattered, gathered) in enumerate(run(halves, count, size)):
-        assert torch.equal(scattered.tensor_split(count)[rank], right.tensor_split(count)[rank])
-        assert torch.equal(gathered, right)
+def test_reduce_scatter_and_all_gather(count):
+    sizes = [0, 1, 3, 8, 1001]
+    for size, results in zip(sizes, run_cases(halves, count, [(size,) for size in sizes]), strict=True):
+        right = torch.arange(size, dtype=torch.float64) * (count * (count + 1) / 2)
+        for rank, (scattered, gathered) in enumerate(results):
+            assert torch.equal(scattered.tensor_split(count)[rank], right.tensor_split(count)[rank])
+            assert torch.equal(gathered, right)
 
 
 def scattered(size):
@@ -139,11 +143,12 @@ def scattered(size):
 
 
 @pytest.mark.parametrize("count", WORLD_SIZES)
-@pytest.mark.parametrize("size", [0, 1, 3, 1001])
-def test_scatter_and_all_gather_spread_rank_0s_tensor(count, size):
-    right = torch.arange(size, dtype=torch.float64)
-    for rank, (part, gathered) in enumerate(run(scattered, count, size)):
-        assert torch.equal(part, right.tensor_split(count)[rank]) and torch.equal(gathered, right)
+def test_scatter_and_all_gather_spread_rank_0s_tensor(count):
+    sizes = [0, 1, 3, 1001]
+    for size, results in zip(sizes, run_cases(scattered, count, [(size,) for size in sizes]), strict=True):
+        right = torch.arange(size, dtype=torch.float64)
+        for rank, (part, gathered) in enumerate(results):
+            assert torch.equal(part, right.tensor_split(count)[rank]) and torch.equal(gathered, right)
 
 
 def in_pairs():
@@ -185,25 +190,34 @@ def ring_bytes(size, count):
     return [2 * size - chunks[rank] - chunks[(rank + 1) % count] for rank in range(count)]
 
 
+TRAFFIC = [
+    (1001, "float32", 4), (1001, "bfloat16", 2), (3, "float64", 8), (840, "int8", 1), (1, "float16", 2)
+]  # fmt: skip
+
+
+def traffic_by_name(count, names):
+    """Sizes and widths of TRAFFIC, with what was sent and received on each rank by each of the names."""
+    cases = [(name, size, dtype) for size, dtype, _ in TRAFFIC for name in names]
+    found = iter(run_cases(traffic_of, count, cases))
+    return [(size, width, [next(found) for _ in names]) for size, _, width in TRAFFIC]
+
+
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 8])
-@pytest.mark.parametrize(("size", "dtype", "width"), [
-    (1001, "float32", 4), (1001, "bfloat16", 2), (3, "float64", 8), (840, "int8", 1),
-    (1, "float16", 2)])  # fmt: skip
-def test_bytes_on_each_link(count, size, dtype, width):
+def test_bytes_on_each_link(count):
     def without_zeros(traffic):
         return {peer: amount for peer, amount in traffic.items() if amount}
 
-    found = run(traffic_of, count, "ring", size, dtype)
-    for rank, elements in enumerate(ring_bytes(size, count)):
-        expected = {(rank + 1) % count: width * elements} if elements else {}
-        assert without_zeros(found[rank][0]) == expected
-        assert found[(rank + 1) % count][1].get(rank, 0) == width * elements
-    for rank, (sent, received) in enumerate(run(traffic_of, count, "unchunked_ring", size, dtype)):
-        assert sent == {(rank + 1) % count: (count - 1) * size * width}
-        assert received == {(rank - 1) % count: (count - 1) * size * width}
-    for rank, (sent, received) in enumerate(run(traffic_of, count, "star", size, dtype)):
-        others = [other for other in range(count) if other] if rank == 0 else [0]
-        assert sent == received == dict.fromkeys(others, size * width)
+    for size, width, (ring, unchunked, star) in traffic_by_name(count, ["ring", "unchunked_ring", "star"]):
+        for rank, elements in enumerate(ring_bytes(size, count)):
+            expected = {(rank + 1) % count: width * elements} if elements else {}
+            assert without_zeros(ring[rank][0]) == expected
+            assert ring[(rank + 1) % count][1].get(rank, 0) == width * elements
+        for rank, (sent, received) in enumerate(unchunked):
+            assert sent == {(rank + 1) % count: (count - 1) * size * width}
+            assert received == {(rank - 1) % count: (count - 1) * size * width}
+        for rank, (sent, received) in enumerate(star):
+            others = [other for other in range(count) if other] if rank == 0 else [0]
+            assert sent == received == dict.fromkeys(others, size * width)
 
 
 @pytest.mark.parametrize("count", [2, 4, 8])
@@ -214,12 +228,13 @@ def test_the_ring_sends_the_least_possible(count):
 
 
 @pytest.mark.parametrize("count", [2, 3, 8])
-@pytest.mark.parametrize("name", ["reduce_scatter", "all_gather"])
-def test_each_half_sends_half(name, count):
+def test_each_half_sends_half(count):
     chunks = lengths(1001, count)
-    for rank, (sent, _) in enumerate(run(traffic_of, count, name, 1001, "float32")):
-        kept = chunks[rank] if name == "reduce_scatter" else chunks[(rank + 1) % count]
-        assert sum(sent.values()) == 4 * (1001 - kept)
+    names = ["reduce_scatter", "all_gather"]
+    scattered, gathered = run_cases(traffic_of, count, [(name, 1001, "float32") for name in names])
+    for rank in range(count):
+        assert sum(scattered[rank][0].values()) == 4 * (1001 - chunks[rank])
+        assert sum(gathered[rank][0].values()) == 4 * (1001 - chunks[(rank + 1) % count])
 
 
 def one_rank_alone(name):
@@ -230,9 +245,9 @@ def one_rank_alone(name):
     return torch.equal(tensor, before), traffic.total_sent, traffic.total_received
 
 
-@pytest.mark.parametrize("name", [*NAMES, "reduce_scatter", "all_gather"])
-def test_one_rank_gets_its_own_back_and_sends_nothing(name):
-    assert run(one_rank_alone, 1, name) == [(True, 0, 0)]
+def test_one_rank_gets_its_own_back_and_sends_nothing():
+    cases = [(name,) for name in (*NAMES, "reduce_scatter", "all_gather")]
+    assert run_cases(one_rank_alone, 1, cases) == [((True, 0, 0),)] * 5
 
 
 def with_negative_bit(name):
@@ -244,9 +259,9 @@ def with_negative_bit(name):
     return results
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_views_whose_numbers_are_stored_with_the_other_sign(name):
-    assert run(with_negative_bit, 3, name) == [[[-6.0], [-6.0] * 3]] * 3
+def test_views_whose_numbers_are_stored_with_the_other_sign():
+    for found in run_cases(with_negative_bit, 3, [(name,) for name in NAMES]):
+        assert list(found) == [[[-6.0], [-6.0] * 3]] * 3
 
 
 def change_what_backward_needs(name):
@@ -259,9 +274,9 @@ def change_what_backward_needs(name):
         return "modified by an inplace operation" in str(error)
 
 
-@pytest.mark.parametrize("name", [*NAMES, "all_gather"])
-def test_autograd_notices_the_change_on_every_rank(name):
-    assert run(change_what_backward_needs, 3, name) == [True] * 3
+def test_autograd_notices_the_change_on_every_rank():
+    cases = [(name,) for name in (*NAMES, "all_gather")]
+    assert run_cases(change_what_backward_needs, 3, cases) == [(True,) * 3] * 4
 
 
 def outside():

@@ -1,34 +1,34 @@
 """Long chunks go around the ring in two pieces that take turns: the same bits and bytes, in more messages."""
 
+from itertools import product
+
 import pytest
 import torch
 import torch.distributed as dist
 
 from course_lib import all_reduce, ranks
+from tests.many_cases import run_cases
 
 WHOLE, IN_PIECES = 2**40, 0  # from how many bytes on a chunk is cut
-CASES = [(size, dtype) for size in (0, 1, 2, 3, 7, 8, 1009) for dtype in (torch.float32, torch.bfloat16)]
+FUNCTIONS = ["ring", "reduce_scatter", "all_gather"]
+CASES = list(product(FUNCTIONS, (0, 1, 2, 3, 7, 8, 1009), (torch.float32, torch.bfloat16)))
 
 
-def results(function, cut_from):
-    """For each case: what the function left, and the bytes sent to each peer."""
+def result(cut_from, function, size, dtype):
+    """What the function left, and the bytes sent to each peer."""
     all_reduce._LONG = cut_from
-    found = []
-    for size, dtype in CASES:
-        tensor = torch.randn(size).to(dtype)  # others on each rank: ranks are seeded with their number
-        with ranks.traffic() as traffic:
-            getattr(all_reduce, function)(tensor)
-        found.append((tensor, {peer: sent for peer, sent in traffic.sent.items() if sent}))
-    return found
+    tensor = torch.randn(size).to(dtype)  # others on each rank: ranks are seeded with their number
+    with ranks.traffic() as traffic:
+        getattr(all_reduce, function)(tensor)
+    return tensor, {peer: sent for peer, sent in traffic.sent.items() if sent}
 
 
-@pytest.mark.parametrize("function", ["ring", "reduce_scatter", "all_gather"])
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 8])
-def test_pieces_change_neither_bits_nor_bytes(count, function):
-    whole, pieces = (ranks.run(results, count, function, cut, device="cpu") for cut in (WHOLE, IN_PIECES))
-    for rank in range(count):
-        for case, one, other in zip(CASES, whole[rank], pieces[rank], strict=True):
-            assert torch.equal(one[0], other[0]) and one[1] == other[1], (rank, case)
+@pytest.mark.parametrize("count", [1, 2, 3, 5, pytest.param(8, marks=pytest.mark.long)])
+def test_pieces_change_neither_bits_nor_bytes(count):
+    whole, pieces = (run_cases(result, count, [(cut, *case) for case in CASES]) for cut in (WHOLE, IN_PIECES))
+    for case, ones, others in zip(CASES, whole, pieces, strict=True):
+        for one, other in zip(ones, others, strict=True):
+            assert torch.equal(one[0], other[0]) and one[1] == other[1], case
 
 
 def order_of_a_long_ring():

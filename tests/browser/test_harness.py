@@ -46,6 +46,8 @@ def write(path, *cells):
     nbformat.write(v4.new_notebook(cells=list(cells), metadata={"kernelspec": KERNEL}), path)
 
 
+# Long: a server and a browser of their own, for what lessons and explorers use in every run of the tests.
+@pytest.mark.long
 def test_a_run_is_seen_down_to_the_last_cell(browser, server, tmp_path):
     with open_notebook(browser, server, "good.ipynb", height=600) as opened:
         cells = opened.run_all()["cells"]
@@ -58,6 +60,7 @@ def test_a_run_is_seen_down_to_the_last_cell(browser, server, tmp_path):
         assert opened.errors == [] and opened.dialogs() == []
 
 
+@pytest.mark.long
 def test_a_cell_that_raises_and_errors_on_the_console_are_noticed(browser, server):
     with open_notebook(browser, server, "bad.ipynb") as opened:
         outputs = [output for cell in opened.run_all()["cells"] for output in cell["outputs"]]

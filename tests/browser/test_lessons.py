@@ -14,9 +14,9 @@ from tools.lab_browser import open_notebook
 
 pytestmark = pytest.mark.browser
 
-# Two of them in every test run; nbval runs all of them there, without a browser.
-FIRST, SECOND, *OTHERS = sorted(Path(__file__).parents[2].glob("notebooks/*.ipynb"))
-LESSONS = [FIRST, SECOND, *(pytest.param(path, marks=pytest.mark.long) for path in OTHERS)]
+# One of them in every test run; nbval runs all of them there, without a browser.
+FIRST, *OTHERS = sorted(Path(__file__).parents[2].glob("notebooks/*.ipynb"))
+LESSONS = [FIRST, *(pytest.param(path, marks=pytest.mark.long) for path in OTHERS)]
 DIFFERS = "nbval-ignore-output"  # by machine or by run
 
 

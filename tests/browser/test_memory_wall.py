@@ -1,14 +1,10 @@
 """The explorer of lesson 01 in JupyterLab: moved with the keyboard, its readout against the library."""
 
-import re
-
-import nbformat
 import pytest
-from nbformat import v4
 
 from course_lib.explorers.memory_wall import BY_PARAMETERS, Choice, need, readout
 from course_lib.transformer import CONFIGS
-from tools.clean_notebooks import KERNEL
+from tests.browser.explorer_page import control, picture, reached_by_tab, shown_rows, write_notebook
 from tools.lab_browser import open_notebook
 from tools.slider_to_picture import press
 
@@ -24,8 +20,7 @@ NEXT = 7_080_000_000  # the slider's stop after Llama-2-7B
 @pytest.fixture(scope="module")
 def my_course(tmp_path_factory):
     folder = tmp_path_factory.mktemp("notebooks")
-    notebook = v4.new_notebook(cells=[v4.new_code_cell(CELL)], metadata={"kernelspec": KERNEL})
-    nbformat.write(notebook, folder / "explorer.ipynb")
+    write_notebook(folder, "explorer", CELL)
     return folder
 
 
@@ -38,21 +33,9 @@ def opened(browser, server, keep_pictures):
         keep_pictures(opened, "memory_wall")
 
 
-def picture(opened):
-    return opened.page.locator(".jp-OutputArea-output img")
-
-
-def control(opened, description):
-    """The slider's handle or the menu beside a description."""
-    row = opened.page.locator(".widget-inline-hbox").filter(has_text=re.compile(description))
-    return row.locator(".noUi-handle, select").first
-
-
 def shown_numbers(opened):
-    """The readout's table as it is seen: row name -> the texts beside it."""
-    rows = opened.page.locator(".widget-html table tr").all()
-    texts = [row.locator("th, td").all_inner_texts() for row in rows]
-    return {first: others for first, *others in texts}
+    """Row name -> the texts beside it."""
+    return {first: others for first, *others in shown_rows(opened)}
 
 
 def wait_for_parameters(opened, parameters):
@@ -71,8 +54,8 @@ def test_it_shows_a_picture_and_the_librarys_numbers(opened):
 
 
 def test_keys_move_p_and_picture_and_numbers_follow(opened, request):
-    slider = control(opened, "^parameters P")
-    waits = press(opened.page, slider, picture(opened), 30 * ["ArrowRight"] + 29 * ["ArrowLeft"])
+    slider = control(opened, "parameters P")
+    waits = press(opened.page, slider, picture(opened), 12 * ["ArrowRight"] + 11 * ["ArrowLeft"])
     request.node.user_properties.append(("measured", f"memory wall, {waits}"))
     assert picture(opened).count() == 1
     assert slider.count() == 1
@@ -82,31 +65,24 @@ def test_keys_move_p_and_picture_and_numbers_follow(opened, request):
 
 @pytest.mark.parametrize("key, parameters", [("End", 10**13), ("Home", 10**7)])
 def test_home_and_end_reach_the_ends(opened, key, parameters):
-    slider = control(opened, "^parameters P")
+    slider = control(opened, "parameters P")
     press(opened.page, slider, picture(opened), [key])
     wait_for_parameters(opened, parameters)
     assert shown_numbers(opened) == library_numbers(Choice(parameters, BY_PARAMETERS))
 
 
 def test_a_known_shape_is_chosen_from_the_menu_by_keys(opened):
-    press(opened.page, control(opened, "^shape"), picture(opened), ["End"])
+    press(opened.page, control(opened, "shape"), picture(opened), ["End"])
     shape = list(CONFIGS)[-1]
     wait_for_parameters(opened, CONFIGS[shape].parameters)
     assert shown_numbers(opened) == library_numbers(Choice(CONFIGS[shape].parameters, shape))
 
 
 def test_all_controls_can_be_reached_by_the_tab_key(opened):
-    control(opened, "^parameters P").focus()
-    reached = {}
-    for _ in range(20):  # some have a second place that takes the focus
-        reached[opened.page.evaluate(LABEL_IN_FOCUS)] = True
-        opened.page.keyboard.press("Tab")
-    assert list(reached)[:9] == ["parameters P", "shape", "recipe", "card", "micro-batch b",
+    reached = reached_by_tab(opened, "parameters P", 20)
+    assert reached[:9] == ["parameters P", "shape", "recipe", "card", "micro-batch b",
                                  "sequence (tokens)", "recompute", "outlook: ZeRO stage",
                                  "outlook: GPUs N"]  # fmt: skip
-
-
-LABEL_IN_FOCUS = "document.activeElement.closest('.widget-inline-hbox')?.querySelector('label')?.innerText"
 
 
 def test_nothing_pops_up_and_the_console_stays_clean(opened):

@@ -1,13 +1,9 @@
 """The explorers of lessons 02 and 03 in JupyterLab, in a narrow window: moved with the keyboard."""
 
-import re
-
-import nbformat
 import pytest
-from nbformat import v4
 
 from course_lib.explorers import ring_steps, star_link
-from tools.clean_notebooks import KERNEL
+from tests.browser.explorer_page import control, picture, shown_rows, write_notebook
 from tools.lab_browser import open_notebook
 from tools.slider_to_picture import press
 
@@ -27,8 +23,7 @@ NARROW = 900  # pixels
 def my_course(tmp_path_factory):
     folder = tmp_path_factory.mktemp("notebooks")
     for name, code in CELLS.items():
-        notebook = v4.new_notebook(cells=[v4.new_code_cell(code)], metadata={"kernelspec": KERNEL})
-        nbformat.write(notebook, folder / f"{name}.ipynb")
+        write_notebook(folder, name, code)
     return folder
 
 
@@ -40,20 +35,6 @@ def opened(request, browser, server, keep_pictures):
         opened.name = request.param
         yield opened
         keep_pictures(opened, request.param)
-
-
-def picture(opened):
-    return opened.page.locator(".jp-OutputArea-output img")
-
-
-def slider(opened, description):
-    row = opened.page.locator(".widget-inline-hbox").filter(has_text=re.compile(f"^{description}"))
-    return row.locator(".noUi-handle").first
-
-
-def shown_rows(opened):
-    rows = opened.page.locator(".widget-html table tr").all()
-    return [tuple(row.locator("th, td").all_inner_texts()) for row in rows]
 
 
 def first_choice(opened):
@@ -71,7 +52,7 @@ def test_picture_and_numbers_fit_a_narrow_window(opened):
     for part in (picture(opened), opened.page.locator(".widget-html table")):
         box = part.bounding_box()
         assert box["x"] >= 0 and box["x"] + box["width"] <= NARROW
-    assert shown_rows(opened) == list(map(tuple, readout(first_choice(opened)).rows))
+    assert shown_rows(opened) == list(map(list, readout(first_choice(opened)).rows))
 
 
 def test_keys_move_the_sliders_and_picture_and_numbers_follow(opened, request):
@@ -79,24 +60,24 @@ def test_keys_move_the_sliders_and_picture_and_numbers_follow(opened, request):
         name, keys, choice = "step", 6 * ["ArrowRight"] + 5 * ["ArrowLeft"], ring_steps.Choice(4, 1)
     else:
         name, keys, choice = "ranks N", 14 * ["ArrowRight"] + 10 * ["ArrowLeft"], star_link.Choice(8)
-    waits = press(opened.page, slider(opened, name), picture(opened), keys)
+    waits = press(opened.page, control(opened, name), picture(opened), keys)
     request.node.user_properties.append(("measured", f"{opened.name}, {waits}"))
     opened.page.get_by_text(readout(choice).notes[0]).wait_for(timeout=30_000)
-    assert shown_rows(opened) == list(map(tuple, readout(choice).rows))
+    assert shown_rows(opened) == list(map(list, readout(choice).rows))
     assert picture(opened).count() == 1
 
 
 def test_the_last_step_of_the_most_ranks_can_be_reached_and_the_most_ranks_of_a_star(opened):
-    press(opened.page, slider(opened, "ranks N"), picture(opened), ["End"])
+    press(opened.page, control(opened, "ranks N"), picture(opened), ["End"])
     if opened.name == "star_link":
         opened.page.get_by_text("1,024 ranks").wait_for(timeout=30_000)
         return
     # Not by End: that key goes where the slider ended when the page was drawn.
-    press(opened.page, slider(opened, "step"), picture(opened), 13 * ["ArrowRight"])
+    press(opened.page, control(opened, "step"), picture(opened), 13 * ["ArrowRight"])
     opened.page.get_by_text("Step 14 of 14").wait_for(timeout=30_000)
     table = opened.page.locator(".widget-html table").bounding_box()
     assert table["x"] + table["width"] <= NARROW
-    press(opened.page, slider(opened, "ranks N"), picture(opened), ["Home"])
+    press(opened.page, control(opened, "ranks N"), picture(opened), ["Home"])
     opened.page.get_by_text("Step 2 of 2").wait_for(timeout=30_000)
 
 

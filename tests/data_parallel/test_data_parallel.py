@@ -19,6 +19,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from course_lib import all_reduce, cost_model, data_parallel, ranks
 from course_lib.links import Links
+from tests.many_cases import run_cases
 
 COUNTS = [1, 2, 3, 4, 5, 8]
 
@@ -139,20 +140,21 @@ def broadcast_odd(odd_rank, change):
     return error
 
 
-@pytest.mark.parametrize(
-    ("change", "found"),
-    [
-        ("shape", "weight (4, 3) float32 on ranks 0 and 2; parameter weight (3, 4) float32 on rank 1"),
-        ("type", "bias (3,) float32 on ranks 0 and 2; parameter bias (3,) float16 on rank 1"),
-        ("more", "bias (3,) float32 on ranks 0 and 2; parameter scale (1,) float32 on rank 1"),
-        ("less", "bias (3,) float32 on ranks 0 and 2; nothing more on rank 1"),
-        ("order", "weight (4, 3) float32 on ranks 0 and 2; parameter bias (3,) float32 on rank 1"),
-    ],
-)
-def test_modules_that_differ_are_refused_on_all_ranks_before_data_moves(change, found):
-    difference = f"At the first difference: parameter {found}"
-    expected = f"ValueError: the modules are not the same on all ranks. {difference}"
-    assert run(broadcast_odd, 3, 1, change) == [expected] * 3
+FOUND = {
+    "shape": "weight (4, 3) float32 on ranks 0 and 2; parameter weight (3, 4) float32 on rank 1",
+    "type": "bias (3,) float32 on ranks 0 and 2; parameter bias (3,) float16 on rank 1",
+    "more": "bias (3,) float32 on ranks 0 and 2; parameter scale (1,) float32 on rank 1",
+    "less": "bias (3,) float32 on ranks 0 and 2; nothing more on rank 1",
+    "order": "weight (4, 3) float32 on ranks 0 and 2; parameter bias (3,) float32 on rank 1",
+}
+
+
+def test_modules_that_differ_are_refused_on_all_ranks_before_data_moves():
+    errors = run_cases(broadcast_odd, 3, [(1, change) for change in FOUND], timeout=20)
+    for found, on_ranks in zip(FOUND.values(), errors, strict=True):
+        difference = f"At the first difference: parameter {found}"
+        expected = f"ValueError: the modules are not the same on all ranks. {difference}"
+        assert on_ranks == (expected,) * 3
 
 
 def refusals():
@@ -202,17 +204,20 @@ def average_everything(way):
     assert module.frozen.grad.tolist() == [dist.get_rank()] * 3
     for total, parameter in zip(expected, trainable, strict=True):
         rounding = torch.finfo(parameter.dtype).eps * 8 if world in (3, 5) else 0
-        torch.testing.assert_close(parameter.grad, total, rtol=rounding, atol=rounding * 8)
+        # Not by torch.testing, which imports for most of a second in each rank.
+        assert parameter.grad.dtype == total.dtype and parameter.grad.shape == total.shape
+        assert torch.allclose(parameter.grad, total, rtol=rounding, atol=rounding * 8)
     return [parameter.grad for parameter in trainable]
 
 
 @pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.parametrize("way", [None, all_reduce.star, all_reduce.unchunked_ring])
-def test_the_mean_of_every_gradient_on_every_rank(count, way):
-    first, *others = run(average_everything, count, way)
-    assert len(first) == 11
-    if way is not all_reduce.unchunked_ring:  # each rank adds in an order of its own there
-        assert all(all(map(same_bits, first, other)) for other in others)
+def test_the_mean_of_every_gradient_on_every_rank(count):
+    ways = [None, all_reduce.star, all_reduce.unchunked_ring]
+    results = run_cases(average_everything, count, [(way,) for way in ways], timeout=20)
+    for way, (first, *others) in zip(ways, results, strict=True):
+        assert len(first) == 11
+        if way is not all_reduce.unchunked_ring:  # each rank adds in an order of its own there
+            assert all(all(map(same_bits, first, other)) for other in others)
 
 
 def average_by(way):
@@ -223,7 +228,7 @@ def average_by(way):
 
 
 def test_torchs_own_all_reduce_serves_as_well():
-    for ours, theirs in zip(run(average_by, 4, None), run(average_by, 4, dist.all_reduce), strict=True):
+    for ours, theirs in zip(*run_cases(average_by, 4, [(None,), (dist.all_reduce,)]), strict=True):
         for one, other in zip(ours, theirs, strict=True):
             torch.testing.assert_close(one, other)
 
@@ -324,10 +329,9 @@ def average_of_different_modules(change):
     return error_of(data_parallel.average_gradients, module)
 
 
-@pytest.mark.parametrize("change", ["order", "shape"])
-def test_gradients_that_do_not_belong_together_are_not_averaged(change):
-    for error in run(average_of_different_modules, 3, change):
-        assert "the modules are not the same on all ranks" in error
+def test_gradients_that_do_not_belong_together_are_not_averaged():
+    for errors in run_cases(average_of_different_modules, 3, [("order",), ("shape",)], timeout=20):
+        assert all("the modules are not the same on all ranks" in error for error in errors)
 
 
 def average_conjugated():
@@ -517,48 +521,43 @@ def buffer_differs(module, rank):
 EACH_FOR_ITSELF = "rank 0, another on rank 1, another on rank 2, another on rank 3"
 
 
-@pytest.mark.parametrize(
-    ("change", "number", "first", "ranks_by_value"),
-    [
-        (flip_last_bit, 1, "transposed", "ranks 0, 1 and 3, another on rank 2"),
-        (negative_zero, 1, "fp64", "ranks 0 and 2, another on ranks 1 and 3"),
-        (swap_two, 2, "strided", "ranks 0, 2 and 3, another on rank 1"),
-        (all_differ, 1, "frozen", EACH_FOR_ITSELF),
-    ],
-)
-def test_the_first_parameter_that_differs_is_named_with_its_ranks(change, number, first, ranks_by_value):
-    expected = (
-        f"AssertionError: The ranks are out of step: {number} of 12 tensors differ. "
-        f"The first is parameter {first}, with one value on {ranks_by_value}."
-    )
-    assert run(in_step, 4, change, False) == [expected] * 4
+CHANGES = {
+    flip_last_bit: (1, "transposed", "ranks 0, 1 and 3, another on rank 2"),
+    negative_zero: (1, "fp64", "ranks 0 and 2, another on ranks 1 and 3"),
+    swap_two: (2, "strided", "ranks 0, 2 and 3, another on rank 1"),
+    all_differ: (1, "frozen", EACH_FOR_ITSELF),
+}
+
+
+def test_the_first_parameter_that_differs_is_named_with_its_ranks():
+    errors = run_cases(in_step, 4, [(change, False) for change in CHANGES], timeout=20)
+    for (number, first, ranks_by_value), on_ranks in zip(CHANGES.values(), errors, strict=True):
+        expected = (
+            f"AssertionError: The ranks are out of step: {number} of 12 tensors differ. "
+            f"The first is parameter {first}, with one value on {ranks_by_value}."
+        )
+        assert on_ranks == (expected,) * 4
 
 
 def test_buffers_are_compared_when_asked_for():
-    assert run(in_step, 4, buffer_differs, False) == [None] * 4
-    for error in run(in_step, 4, buffer_differs, True):
+    without, with_buffers = run_cases(in_step, 4, [(buffer_differs, False), (buffer_differs, True)])
+    assert without == (None,) * 4
+    for error in with_buffers:
         assert "1 of 19 tensors differ. The first is buffer norm.num_batches_tracked" in error
         assert error.endswith(f", with one value on {EACH_FOR_ITSELF}.")
-
-
-@pytest.mark.parametrize("count", COUNTS)
-def test_equal_is_in_step_even_with_nan(count):
-    assert run(in_step, count, lambda module, rank: None, True) == [None] * count
 
 
 def change_on(odd, module, rank):
     module.bf16[1, 2] = float(rank == odd)
 
 
-def one_odd_after_another():
-    others = range(1, dist.get_world_size())
-    return [in_step(functools.partial(change_on, odd), False) for odd in others]
-
-
-@pytest.mark.parametrize("count", [2, 3, 4, 5, 8])
-def test_any_one_rank_is_noticed(count):
-    for errors in run(one_odd_after_another, count):
-        for odd, error in enumerate(errors, start=1):
+@pytest.mark.parametrize("count", COUNTS)
+def test_equal_is_in_step_even_with_nan_and_any_one_rank_is_noticed(count):
+    changes = [(functools.partial(change_on, odd), False) for odd in range(1, count)]
+    equal, *errors = run_cases(in_step, count, [(lambda module, rank: None, True), *changes], timeout=20)
+    assert equal == (None,) * count
+    for odd, on_ranks in enumerate(errors, start=1):
+        for error in on_ranks:
             assert "parameter bf16" in error and error.endswith(f"another on rank {odd}.")
 
 

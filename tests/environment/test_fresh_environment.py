@@ -8,7 +8,8 @@ import pytest
 from tests.environment.test_agreement import differences_from_lock
 from tools.lab_browser import jupyter_server
 
-pytestmark = [pytest.mark.install, pytest.mark.timeout(900)]
+# Long: `make test` itself installs what is locked, and test_agreement.py compares environment.yml with it.
+pytestmark = [pytest.mark.install, pytest.mark.long, pytest.mark.timeout(900)]
 
 TWO_RANKS = """
 from course_lib import ranks

@@ -1,10 +1,15 @@
 """Stored answers to the exercises: files under tests/wrong_answers and tests/right_answers."""
 
+import importlib
 import linecache
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
+from course_lib.checks.checking import check as check_part
+from course_lib.checks.part import Part
 
 TESTS = Path(__file__).parent.parent
 
@@ -15,8 +20,8 @@ def stored(kind, exercise):
 
 
 def some(paths):
-    """Every fourth of many answers for every test run, the others for the long one."""
-    return [path if index % 4 == 0 else pytest.param(path, marks=pytest.mark.long)
+    """Every sixth of many answers for every test run, the others for the long one."""
+    return [path if index % 6 == 0 else pytest.param(path, marks=pytest.mark.long)
             for index, path in enumerate(paths)]  # fmt: skip
 
 
@@ -28,3 +33,22 @@ def load(path):
     names = {"__name__": "__main__"}
     exec(compile(text, name, "exec"), names)
     return SimpleNamespace(**names)
+
+
+def checks_of(exercise):
+    """The module that checks an exercise."""
+    return importlib.import_module(f"course_lib.checks.{exercise}")
+
+
+def parts(exercise):
+    """The parts of an exercise, by the names of the functions that check them."""
+    return {name.lower(): part for name, part in vars(checks_of(exercise)).items() if isinstance(part, Part)}
+
+
+def check(exercise, name, answer, most_ranks=8):
+    """Check one part of an answer, on at most so many ranks: eight take longest."""
+    part = parts(exercise)[name]
+    function = getattr(answer, part.example.partition("(")[0])
+    if part.one_process or most_ranks >= max(part.world_sizes):
+        return getattr(checks_of(exercise), name)(function)
+    return check_part(replace(part, world_sizes=[n for n in part.world_sizes if n <= most_ranks]), function)

@@ -59,14 +59,9 @@ def result_of(masters, notebook, seconds=60):
 RIGHT, WRONG = "def double(x):\n    return x + x", "def double(x):\n    return 3 * x"
 
 
-def test_a_right_answer_passes(masters):
-    result = result_of(masters, learners(masters, RIGHT))
+def test_a_right_answer_passes_and_printing_in_its_cell_is_no_mistake(masters):
+    result = result_of(masters, learners(masters, RIGHT + "\nprint('trying', double(3))"))
     assert (result.is_right, result.points, result.remarks) == (True, 1.0, [])
-
-
-def test_a_wrong_answer_gets_its_share_and_the_checks_own_words(masters):
-    (part,) = result_of(masters, learners(masters, WRONG)).parts
-    assert (part.status, part.points, part.message) == ("wrong", 0.5, "WRONG")
 
 
 def test_a_wrong_answers_picture_is_shown_in_its_words(masters):
@@ -78,19 +73,20 @@ def test_a_wrong_answers_picture_is_shown_in_its_words(masters):
     assert part.message == "two boxes are empty\nWRONG"
 
 
-def test_faked_outputs_and_changed_check_cells_have_no_effect(masters):
+def test_a_wrong_answer_gets_its_share_whatever_its_outputs_and_check_cells_say(masters):
     notebook = learners(masters, WRONG)
     notebook["cells"][1]["source"] = "print('right')\n1.0"
     result = result_of(masters, notebook)
-    assert [part.status for part in result.parts] == ["wrong"]
+    (part,) = result.parts
+    assert (part.status, part.points, part.message) == ("wrong", 0.5, "WRONG")
     assert result.remarks == ["The check cell check_double has been changed; the original one is used."]
 
 
-def test_printing_in_an_answer_cell_is_no_mistake(masters):
-    assert result_of(masters, learners(masters, RIGHT + "\nprint('trying', double(3))")).is_right
+# Each starts a kernel, and all are treated alike: one of them in every run of the tests.
+OTHER_MARKERS = [pytest.param(f"NBVAL_{name}", marks=pytest.mark.long) for name in ("SKIP", "IGNORE_OUTPUT")]
 
 
-@pytest.mark.parametrize("marker", ["NBVAL_SKIP", "NBVAL_IGNORE_OUTPUT", "NBVAL_RAISES_EXCEPTION"])
+@pytest.mark.parametrize("marker", ["NBVAL_RAISES_EXCEPTION", *OTHER_MARKERS])
 def test_nbvals_own_markers_win_nothing(masters, marker):
     assert not result_of(masters, learners(masters, f"# {marker}\n{WRONG}")).is_right
 
@@ -107,7 +103,7 @@ def test_an_answer_that_ends_the_kernel_is_named_at_once(masters):
     assert [part.status for part in result.parts] == ["not run"]
 
 
-@pytest.mark.parametrize("answer", ["raise SystemExit", "\ud800"])
+@pytest.mark.parametrize("answer", ["\ud800", pytest.param("raise SystemExit", marks=pytest.mark.long)])
 def test_an_answer_that_confuses_the_kernel_does_not_pass(masters, answer):
     result = result_of(masters, learners(masters, answer))
     assert not result.is_right
@@ -192,11 +188,16 @@ def test_what_is_no_file_is_refused_clearly(tmp_path, capsys):
     assert "There is no such file." in printed and "This is not a file." in printed
 
 
-def test_the_solution_passes_from_anywhere_and_the_untouched_exercise_does_not(tmp_path, monkeypatch, capsys):
+@pytest.mark.long  # the solution is run in every run of the tests, as a notebook
+def test_the_solution_passes_from_anywhere(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.ipynb").write_bytes(SOLUTION.read_bytes())
     assert cli.main(["check", "mine.ipynb"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "  4 of 4 points"
+
+
+def test_the_untouched_exercise_is_not_yet_right(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     assert cli.main(["check", "--json", str(EXERCISE)]) == 1
     (untouched,) = json.loads(capsys.readouterr().out)
     assert {part["status"] for part in untouched["parts"]} == {"not yet"}

@@ -1,13 +1,10 @@
-"""The checks of exercise 03: every stored wrong answer is refused by name, every right one passes."""
+"""The checks of exercise 03, beside what test_answers.py says of all exercises."""
 
 import ast
 import copy
 import json
 import random
 import re
-import subprocess
-import sys
-from dataclasses import replace
 
 import pytest
 import torch
@@ -15,78 +12,18 @@ import torch
 from course_lib import all_reduce, ring_table
 from course_lib.checks import exercise_03 as check
 from course_lib.checks import playing, values
-from course_lib.checks.checking import check as check_part
 from course_lib.checks.exercise_03 import tensors
-from course_lib.checks.exercise_03.table import tabulated
 from course_lib.checks.part import Compared
 from course_lib.classroom.submission import answer_cells
 from course_lib.working_copy import COURSE_ROOT
 from tests.exercises import answers
-
-PARTS = {
-    "chunk_to_send": "chunk_to_send",
-    "reduce_scatter": "reduce_scatter",
-    "all_gather": "all_gather",
-    "ring": "ring",
-    "ready_for_nccl": "ring",
-}
-
-
-@pytest.fixture
-def short_limits(monkeypatch):
-    """Answers that hang need not hang for long."""
-    monkeypatch.setattr(playing, "SECONDS_WITHOUT_PROGRESS", 2)
-    monkeypatch.setattr(playing, "SECONDS_FOR_ONE_WORLD_SIZE", 10)
-
-
-def check_quickly(name, function, most_ranks=4):
-    """Eight ranks take longest, and add nothing where fewer are wrong."""
-    part = getattr(check, name.upper())
-    if part.one_process:
-        return check_part(part, tabulated(function))
-    return check_part(replace(part, world_sizes=[n for n in part.world_sizes if n <= most_ranks]), function)
-
-
-WRONG = answers.some(answers.stored("wrong", "exercise_03"))
-
-
-@pytest.mark.parametrize("path", WRONG, ids=lambda path: path.stem)
-def test_a_wrong_answer_is_refused_with_its_sentence(path, short_limits, capfd):
-    answer = answers.load(path)
-    value = check_quickly(answer.PART, getattr(answer, PARTS[answer.PART]))
-    printed, errors = capfd.readouterr()
-    assert value < 1.0
-    assert answer.SENTENCE in printed
-    assert errors == ""
-
-
-@pytest.mark.parametrize("name", PARTS)
-@pytest.mark.parametrize("path", answers.stored("right", "exercise_03"), ids=lambda path: path.stem)
-def test_a_right_answer_passes(path, name, capfd):
-    value = getattr(check, name)(getattr(answers.load(path), PARTS[name]))
-    printed, errors = capfd.readouterr()
-    assert value == 1.0, printed
-    assert "WRONG" not in printed
-    assert errors == ""
-
-
-def unfinished(*arguments):
-    raise NotImplementedError()
-
-
-@pytest.mark.parametrize("name", PARTS)
-def test_a_stub_is_calmly_not_yet_right(name, capfd):
-    assert getattr(check, name)(unfinished) == 0.0
-    printed, errors = capfd.readouterr()
-    assert re.fullmatch(r".*: not yet\. Replace `raise NotImplementedError\(\)` by your code\.\n", printed)
-    assert errors == ""
 
 
 def test_messages_that_gloo_forgives_pass_the_part_about_gloo(capsys):
     """Only the part about NCCL may refuse them."""
     for name in ("stuck_on_nccl", "relies_on_tags"):
         (path,) = (path for path in answers.stored("wrong", "exercise_03") if path.stem == name)
-        assert check_quickly("ring", answers.load(path).ring) == 1.0
+        assert answers.check("exercise_03", "ring", answers.load(path), most_ranks=4) == 1.0
 
 
 # --- Mutants of the solution ---
@@ -149,7 +86,7 @@ def test_each_mutant_of_the_solution_is_refused(part, mutant, short_limits, tmp_
     path = tmp_path / "mutant.py"
     imports = "import torch\nimport torch.distributed as dist\n"
     path.write_text("\n\n".join([imports, *(ANSWERS | {part: mutant}).values()]), encoding="utf-8")
-    value = check_quickly(part, getattr(answers.load(path), PARTS[part]))
+    value = answers.check("exercise_03", part, answers.load(path), most_ranks=4)
     printed, errors = capfd.readouterr()
     assert value < 1.0, mutant
     assert errors == ""
@@ -214,7 +151,7 @@ def test_the_picture_is_the_one_of_the_lesson(ranks):
 
 def test_a_wrong_index_is_drawn_and_said_in_words(capsys):
     (path,) = (path for path in answers.stored("wrong", "exercise_03") if path.stem == "sends_the_same_chunk")
-    check_quickly("reduce_scatter", answers.load(path).reduce_scatter)
+    answers.check("exercise_03", "reduce_scatter", answers.load(path), most_ranks=4)
     printed = capsys.readouterr().out
     assert "rank 1: expected chunk 1 is complete\n" in printed
     assert "\nLeft by your reduce_scatter on 4 ranks:\n" in printed
@@ -223,11 +160,5 @@ def test_a_wrong_index_is_drawn_and_said_in_words(capsys):
 
 def test_a_picture_of_what_is_right_is_not_shown_with_what_is_wrong(capsys):
     (path,) = (path for path in answers.stored("wrong", "exercise_03") if path.stem == "not_written_back")
-    check_quickly("ring", answers.load(path).ring)
+    answers.check("exercise_03", "ring", answers.load(path), most_ranks=4)
     assert "Left by" not in capsys.readouterr().out
-
-
-def test_the_notebooks_process_needs_no_torch():
-    code = "import sys; from course_lib.checks import exercise_03; print('torch' in sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (run.stdout, run.stderr) == ("False\n", "")

@@ -3,15 +3,12 @@
 import itertools
 import math
 import re
-import subprocess
-import sys
 from dataclasses import asdict, fields, replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
 from course_lib import cost_model
@@ -22,6 +19,7 @@ from course_lib.explorers.fast_canvas import FastCanvas
 from course_lib.measurements import Measurement
 from course_lib.palette import COLORS
 from course_lib.transformer import CONFIGS
+from tests.explorers.pictures import assert_nothing_else_is_imported, assert_same_pixels
 
 MIB = 2**20
 SLOW = Choice(4, 8 * MIB, 5e-4, 50e6)
@@ -36,12 +34,6 @@ choices = st.builds(
     st.just(0.0) | st.floats(-7, -2).map(lambda power: 10**power),
     st.floats(6, 12).map(lambda power: 10**power),
 )  # fmt: skip
-
-
-def pixels(figure):
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())
 
 
 def panels(choice, points=()):
@@ -260,29 +252,18 @@ def fast():
 @settings(max_examples=12, deadline=None)
 @given(choice=choices)
 def test_the_fast_picture_is_the_full_one(fast, choice):
-    assert_same_pixels(fast, choice)
+    assert_same_pixels(fast, choice, all_reduce_costs.figure(choice, POINTS))
 
 
 @pytest.mark.parametrize("choice", [Choice(), SLOW, LEAST, MOST])
 def test_the_fast_picture_is_the_full_one_at_the_ends(fast, choice):
-    assert_same_pixels(fast, choice)
-
-
-def assert_same_pixels(fast, choice):
-    drawing, canvas = fast
-    drawing.show(choice)
-    assert (canvas.pixels() == pixels(all_reduce_costs.figure(choice, POINTS))).all()
+    assert_same_pixels(fast, choice, all_reduce_costs.figure(choice, POINTS))
 
 
 def test_making_a_figure_changes_nothing_else():
-    code = (
-        "import sys\n"
-        "from course_lib.explorers.all_reduce_costs import Choice, figure\n"
-        "figure(Choice())\n"
-        "print('matplotlib.pyplot' in sys.modules, 'torch' in sys.modules)"
+    assert_nothing_else_is_imported(
+        "from course_lib.explorers.all_reduce_costs import Choice, figure\nfigure(Choice())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
 
 
 def test_the_figure_says_in_words_what_it_shows():

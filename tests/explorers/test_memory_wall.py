@@ -2,15 +2,12 @@
 
 import itertools
 import math
-import subprocess
-import sys
 from dataclasses import asdict, fields, replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
 from course_lib.activations import layer_terms, model_bytes
@@ -21,6 +18,7 @@ from course_lib.hardware import ACCELERATORS
 from course_lib.memory import RECIPES, largest_model, model_state
 from course_lib.palette import COLORS
 from course_lib.transformer import CONFIGS
+from tests.explorers.pictures import assert_nothing_else_is_imported, assert_same_pixels
 
 POINTS = [(6_738_415_616, 107_814_649_856, "Llama-2-7B"), (124_439_808, 1_991_036_928, "GPT-2")]
 SMALLEST = Choice(10**7, BY_PARAMETERS, "bf16-adam", "b200", 1, 128, "full", 3, 4096)
@@ -39,12 +37,6 @@ def choices(draw):
         parameters, shape, one(RECIPES), one(CARDS), 2 ** one(range(8)), 2 ** one(range(7, 18)),
         one(["none", "selective", "full"]), one(range(4)), 2 ** one(range(13)),
     )  # fmt: skip
-
-
-def pixels(figure):
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())
 
 
 def artists(choice, points=()):
@@ -314,29 +306,18 @@ def fast():
 @settings(max_examples=12, deadline=None)
 @given(choice=choices())
 def test_the_fast_picture_is_the_full_one(fast, choice):
-    assert_same_pixels(fast, choice)
+    assert_same_pixels(fast, choice, memory_wall.figure(choice, POINTS))
 
 
 @pytest.mark.parametrize("choice", [Choice(), SMALLEST, LARGEST, replace(ZERO_PAPER, zero_stage=3)])
 def test_the_fast_picture_is_the_full_one_at_the_ends(fast, choice):
-    assert_same_pixels(fast, choice)
-
-
-def assert_same_pixels(fast, choice):
-    drawing, canvas = fast
-    drawing.show(choice)
-    assert (canvas.pixels() == pixels(memory_wall.figure(choice, POINTS))).all()
+    assert_same_pixels(fast, choice, memory_wall.figure(choice, POINTS))
 
 
 def test_making_a_figure_changes_nothing_else():
-    code = (
-        "import sys\n"
-        "from course_lib.explorers.memory_wall import Choice, figure\n"
-        "figure(Choice())\n"
-        "print('matplotlib.pyplot' in sys.modules, 'torch' in sys.modules)"
+    assert_nothing_else_is_imported(
+        "from course_lib.explorers.memory_wall import Choice, figure\nfigure(Choice())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
 
 
 def test_the_figure_says_in_words_what_it_shows():

@@ -2,14 +2,11 @@
 
 import itertools
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
 from course_lib import ring_drawing, ring_table
@@ -18,6 +15,7 @@ from course_lib.explorers.fast_canvas import FastCanvas
 from course_lib.explorers.ring_steps import Choice, Drawing
 from course_lib.palette import COLORS
 from course_lib.ring_drawing import Layout
+from tests.explorers.pictures import assert_nothing_else_is_imported, assert_same_pixels
 
 EVERY = [Choice(ranks, step) for ranks in range(2, 9) for step in range(2 * ranks - 1)]
 SOME = [Choice(ranks, step) for ranks in (2, 3, 5, 8) for step in (0, ranks - 1, 2 * (ranks - 1))]
@@ -37,12 +35,6 @@ def any_state(ranks, seed):
         return numbers.choice([None, range(ranks), set(range(ranks - 1)), sources, sources])
 
     return [[cell() for _ in range(ranks)] for _ in range(ranks)]
-
-
-def pixels(figure):
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())
 
 
 def drawn(choice):
@@ -232,11 +224,12 @@ def test_any_state_can_be_read_from_its_places(ranks, seed):
     centers, written = artists["places"].get_offsets(), artists["labels"].get_offsets()
     assert len(artists["labels"].get_paths()) == len(written)
     labels = dict(zip(map(tuple, written), artists["labels"].get_paths(), strict=True))
+    seen = looks(artists, ranks)
     for number, (rank, chunk, source) in enumerate(np.ndindex(ranks, ranks, ranks)):
         cell = state[rank][chunk] or ()
         count = sum(each in (source, (source, chunk)) for each in cell)
         expected = WHITE if count == 0 else GRADIENTS if count == 1 else "#000000"
-        assert looks(artists, ranks)[rank, chunk, source] == expected
+        assert seen[rank, chunk, source] == expected
         label = labels.get(tuple(centers[number]))
         assert label is (ring_drawing._label(source, count, layout.place) if count else None)
     thick = [width > 2 for width in artists["frames"].get_linewidth()]
@@ -309,15 +302,11 @@ def test_any_state_can_be_drawn(ranks, seed):
 
 
 def test_making_a_picture_changes_nothing_else():
-    code = (
-        "import sys\n"
+    assert_nothing_else_is_imported(
         "from course_lib.explorers.ring_steps import Choice, figure\n"
         "from course_lib.ring_table import after, picture\n"
-        "figure(Choice()); picture(after(4, 2), 'x')\n"
-        "print('matplotlib.pyplot' in sys.modules, 'torch' in sys.modules)"
+        "figure(Choice()); picture(after(4, 2), 'x')"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
 
 
 # --- fast and full ---
@@ -332,9 +321,7 @@ def fast():
 
 @pytest.mark.parametrize("choice", random.Random(1).sample(SOME, len(SOME)))
 def test_the_fast_picture_is_the_full_one(fast, choice):
-    drawing, canvas = fast
-    drawing.show(choice)
-    assert (canvas.pixels() == pixels(ring_steps.figure(choice))).all()
+    assert_same_pixels(fast, choice, ring_steps.figure(choice))
 
 
 def test_the_figure_says_in_words_what_it_shows():

@@ -2,15 +2,12 @@
 
 import itertools
 import math
-import subprocess
-import sys
 from dataclasses import asdict, fields
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from course_lib import cost_model
 from course_lib.explorers import star_link
@@ -18,6 +15,7 @@ from course_lib.explorers.fast_canvas import FastCanvas
 from course_lib.explorers.star_link import Choice, Drawing, carried, readout
 from course_lib.palette import COLORS
 from course_lib.transformer import CONFIGS
+from tests.explorers.pictures import assert_nothing_else_is_imported, assert_same_pixels
 
 TENSOR, RATE = 8 << 20, 50e6
 POINTS = [
@@ -35,12 +33,6 @@ def choices(draw):
     """Any place of the sliders."""
     one = lambda values: draw(st.sampled_from(values))  # noqa: E731
     return Choice(one(star_link._RANKS), one(star_link._TENSORS), one(star_link._RATES))
-
-
-def pixels(figure):
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())
 
 
 def artists(choice, points=()):
@@ -250,18 +242,12 @@ def fast():
 @settings(max_examples=12, deadline=None)
 @given(choice=choices())
 def test_the_fast_picture_is_the_full_one(fast, choice):
-    assert_same_pixels(fast, choice)
+    assert_same_pixels(fast, choice, star_link.figure(choice, POINTS))
 
 
 @pytest.mark.parametrize("choice", [Choice(), SMALLEST, LARGEST])
 def test_the_fast_picture_is_the_full_one_at_the_ends(fast, choice):
-    assert_same_pixels(fast, choice)
-
-
-def assert_same_pixels(fast, choice):
-    drawing, canvas = fast
-    drawing.show(choice)
-    assert (canvas.pixels() == pixels(star_link.figure(choice, POINTS))).all()
+    assert_same_pixels(fast, choice, star_link.figure(choice, POINTS))
 
 
 def test_the_figure_says_in_words_what_it_shows():
@@ -273,14 +259,9 @@ def test_the_figure_says_in_words_what_it_shows():
 
 
 def test_making_a_figure_changes_nothing_else():
-    code = (
-        "import sys\n"
-        "from course_lib.explorers.star_link import Choice, figure\n"
-        "figure(Choice())\n"
-        "print('matplotlib.pyplot' in sys.modules, 'torch' in sys.modules)"
+    assert_nothing_else_is_imported(
+        "from course_lib.explorers.star_link import Choice, figure\nfigure(Choice())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
 
 
 # --- the sliders ---

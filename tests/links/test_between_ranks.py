@@ -38,7 +38,7 @@ def add_up(size):
     return tensor
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("count", [1, 2, 3, 5, pytest.param(8, marks=pytest.mark.long)])
 def test_the_ring_is_right_on_links(kind, count):
     expected = torch.arange(1001, dtype=torch.float64) * (count * (count + 1) / 2)
     for result in run(add_up, count, 1001, links=Links("1gbit", kind=kind)):

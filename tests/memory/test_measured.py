@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 
 import pytest
 import torch
@@ -114,8 +115,14 @@ def test_a_step_without_master_weights_casts_nothing():
         assert same(*ways)
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("shape", SHAPES)
+def pairs():
+    """Each shape and each case in every run of the tests, and all their pairs in the long one."""
+    for shape, case in itertools.product(SHAPES, CASES):
+        in_all_runs = shape in ("gpt", "llama") or case == "eager"
+        yield pytest.param(shape, case, marks=[] if in_all_runs else [pytest.mark.long])
+
+
+@pytest.mark.parametrize(("shape", "case"), list(pairs()))
 def test_activations_agree_with_the_formula_by_layer_and_kind(shape, case):
     config, batch, sequence = SHAPES[shape]
     config = with_dropout(config, case)

@@ -2,6 +2,7 @@
 
 PART = "neighbors"
 SENTENCE = "Only the ring's ends are wrong: rank 0 and rank N - 1 are neighbors of each other."
+MOST_RANKS = 5  # fewer do not tell it from another mistake
 
 
 def neighbors(rank, ranks):
