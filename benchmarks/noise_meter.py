@@ -1,0 +1,74 @@
+"""What the gradient noise scale costs: training steps with and without a meter, in turns.
+
+    python benchmarks/noise_meter.py
+
+Medians and their ratio, from one run.  The exit status is 1 if a step with a meter takes over 2% longer.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from datetime import UTC, datetime
+
+import torch
+import torch.distributed as dist
+
+from course_lib import corpus, data_parallel, measurements, ranks
+from course_lib.noise_scale import Meter
+from course_lib.transformer import GPT, TransformerConfig
+
+CONFIG = TransformerConfig(layers=4, hidden=128, heads=4, vocab=corpus.VOCAB, context=128)
+BATCH, MICRO_BATCHES, STEPS = 4, 4, 15
+MOST = 1.02
+
+
+def loss_function(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
+
+def take_turns() -> dict[str, list[float]]:
+    """Inside a rank: seconds of each step."""
+    module = GPT(CONFIG, attention="fused").to(ranks.device())
+    data_parallel.broadcast_parameters(module)
+    optimizer = torch.optim.AdamW(module.parameters(), lr=1e-4)
+    generator = torch.Generator().manual_seed(dist.get_rank())
+    tokens, meters = corpus.tokens(), {"without": None, "with": Meter()}
+    seconds = {name: [] for name in meters}
+    for step in range(STEPS + 1):
+        batches = [
+            tuple(part.to(ranks.device()) for part in corpus.batch(tokens, BATCH, CONFIG.context, generator))
+            for _ in range(MICRO_BATCHES)
+        ]
+        for name, meter in meters.items():
+            dist.barrier()
+            began = time.perf_counter()
+            data_parallel.train_step(module, batches, loss_function, optimizer, noise_meter=meter)
+            float(next(module.parameters()).sum())  # a GPU's work may still be under way
+            if step:  # what only a first step does is left out
+                seconds[name].append(time.perf_counter() - began)
+    return seconds
+
+
+def main() -> int:
+    print(f"{measurements.machine()}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
+    good = True
+    for count in (1, 2):
+        of_ranks = ranks.run(take_turns, count, timeout=300)
+        medians = {
+            name: statistics.median(map(max, zip(*(each[name] for each in of_ranks), strict=True)))
+            for name in of_ranks[0]
+        }
+        ratio = medians["with"] / medians["without"]
+        good &= ratio <= MOST
+        print(
+            f"{count} ranks, {MICRO_BATCHES} micro-batches: a step takes {medians['without']:.3f} s, with a "
+            f"meter {ratio:.3f} times as long: {'ok' if ratio <= MOST else 'MISSED'}",
+            flush=True,
+        )
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
