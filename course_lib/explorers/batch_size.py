@@ -381,7 +381,7 @@ def _with(stops: Sequence[float], start: float) -> list:
 
 
 def _named_flops(flops: float) -> str:
-    return flops_text(flops) + (f": {_CARDS[flops]}" if flops in _CARDS else "")
+    return _CARDS.get(flops) or flops_text(flops)
 
 
 _DESCRIPTIONS = {
