@@ -95,6 +95,14 @@ def _returned(wrong: Compared) -> Any:
     return wrong.got(0)[0]
 
 
+def _unreadable(wrong: Compared) -> str | None:
+    """Comes first: all others rely on the form of a result."""
+    got, expected = wrong.got(0), wrong.expected(0)
+    if type(got) is tuple and [*map(type, got[1:])] == [*map(type, expected[1:])]:
+        return None
+    return "What was computed can't be read: has the function replaced parts of the model?"
+
+
 def _no_list(wrong: Compared) -> str | None:
     returned = _returned(wrong)
     if returned is None:
@@ -105,12 +113,14 @@ def _no_list(wrong: Compared) -> str | None:
     return None
 
 
-def _module_converted(wrong: Compared) -> str | None:
+def _not_as_given(wrong: Compared) -> str | None:
     if wrong.got(0)[1].dtype != "bfloat16":
         return (
             "The module's own parameters are not in bfloat16 any more, and so each costs two bytes more. "
             "Only the sum is to have more digits."
         )
+    if not wrong.got(0)[3]:
+        return "The module has computed nothing from which a gradient could come."
     if wrong.got(0)[3] != "bfloat16":
         return (
             "The forward pass is not in bfloat16 any more: a copy of the module costs four bytes for each "
@@ -128,12 +138,16 @@ def _other_form(wrong: Compared) -> str | None:
     return None
 
 
-def _in_words(wrong: Compared, rank: int) -> tuple[str, str]:
+def _in_words(wrong: Compared, rank: int) -> tuple[str, str] | None:
+    if _unreadable(wrong):
+        return None
     got, expected = wrong.got(rank), wrong.expected(rank)
     if _no_list(wrong) or _other_form(wrong):
         return _forms(expected[0]), _forms(got[0])
-    if _module_converted(wrong):
-        return tuple(f"parameters in {each[1].dtype}, outputs in {each[3]}" for each in (expected, got))
+    if _not_as_given(wrong):
+        return tuple(
+            f"parameters in {each[1].dtype}, outputs in {each[3] or 'none'}" for each in (expected, got)
+        )
     for name, *pair in zip(("weight", "bias"), expected[0], got[0], strict=True):
         if not values.agree(*reversed(pair), wrong.case.tolerance):
             texts = [f"gradient of {name}: {text}" for text in values.texts(*pair, wrong.case.tolerance)]
@@ -152,8 +166,9 @@ GRADIENTS_IN_FP32 = Part(
     "gradients_in_fp32(module, micro_batches, loss_function)",
     _draw,
     (
+        _unreadable,
         _no_list,
-        _module_converted,
+        _not_as_given,
         _other_form,
         *as_if(
             "These sums were made in bfloat16, and turned into float32 too late. A sum of many small "

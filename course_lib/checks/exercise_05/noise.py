@@ -11,6 +11,7 @@ from course_lib.checks.exercise_05 import results
 from course_lib.checks.exercise_05.errors import in_error
 from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part
+from course_lib.checks.tolerance import near
 from course_lib.checks.values import text
 
 Norms = Sequence[float]
@@ -18,18 +19,20 @@ Norms = Sequence[float]
 _KNOWN = "one step, 32 and 256 samples"
 _SECRET = "eleven steps, 24 and 192 samples"
 _NO_GRADIENT = "two steps, 8 and 16 samples, noise hides the gradient"
+_NOTHING_BUT_NOISE = "two steps, 8 and 16 samples, |G|² comes out at 0"
 _NO_NOISE = "two steps, 4 and 32 samples, no noise to be seen"
 # small norms, big norms, small batch, big batch: those whose steps are not drawn
 _GIVEN: dict[str, tuple[Norms, Norms, int, int]] = {
     _KNOWN: ((0.44,), (0.09,), 32, 256),
     _NO_GRADIENT: ((1.5, 1.375), (0.625, 0.75), 8, 16),
+    _NOTHING_BUT_NOISE: ((1.5, 0.5), (0.625, 0.375), 8, 16),
     _NO_NOISE: ((0.25, 0.5), (0.375, 0.625), 4, 32),
 }
 # |G|², tr(Σ), steps, small batch, big batch
 _DRAWN: dict[str, tuple[float, float, int, int, int]] = {
     "four steps, 16 and 64 samples": (0.5, 20.0, 4, 16, 64),
     "seven steps, 8 and 16 samples": (0.25, 30.0, 7, 8, 16),
-    "five steps, 1 and 4 samples": (2.0, 9.0, 5, 1, 4),
+    "five steps, 1 and 4 samples": (0.05, 0.4, 5, 1, 4),
     "six steps, 512 and 4,096 tokens": (0.03, 70.0, 6, 512, 4096),
     _SECRET: (0.125, 11.0, 11, 24, 192),
 }
@@ -37,7 +40,8 @@ _DRAWN: dict[str, tuple[float, float, int, int, int]] = {
 
 def _draw(_: int) -> list[Case]:
     arguments = _GIVEN | {title: _drawn(*numbers) for title, numbers in _DRAWN.items()}
-    titles = [_KNOWN, *[title for title in _DRAWN if title != _SECRET], _NO_GRADIENT, _NO_NOISE, _SECRET]
+    shown = [title for title in _DRAWN if title != _SECRET]
+    titles = [_KNOWN, *shown, _NO_GRADIENT, _NOTHING_BUT_NOISE, _NO_NOISE, _SECRET]
     return [
         Case.alone(title, arguments[title], estimated(*arguments[title]), title == _SECRET)
         for title in titles
@@ -77,7 +81,7 @@ def estimated(small: Norms, big: Norms, small_batch: int, big_batch: int) -> _Tr
 
 
 def _with_scale(gradient: float, trace: float) -> _Triple:
-    return gradient, trace, trace / gradient if min(gradient, trace) > 0 else None
+    return gradient, trace, trace / gradient if gradient > 0 and trace >= 0 else None
 
 
 def _steps(small: Norms, big: Norms, small_batch: int, big_batch: int) -> list[tuple[float, float]]:
@@ -146,12 +150,24 @@ def _no_triple(wrong: Compared) -> str | None:
 def _no_none(wrong: Compared) -> str | None:
     """All right, but there is a scale where there is none."""
     (gradient, trace, scale), got = wrong.case.expected[0], wrong.played[0].value
-    if scale is None and got[2] is not None and tuple(got[:2]) == (gradient, trace):
+    if scale is None and got[2] is not None and near(got[:2], (gradient, trace), 1e-9):
         return (
-            "There is no noise scale where |G|² or tr(Σ) comes out at 0 or below, and a number there would "
-            "be taken for one: None is asked for."
+            "There is no noise scale where |G|² is not above 0, or tr(Σ) is negative, and a number there "
+            "would be taken for one: None is asked for."
         )
     return None
+
+
+def _none(wrong: Compared) -> str | None:
+    (gradient, trace, scale), got = wrong.case.expected[0], wrong.played[0].value
+    if got[2] is None and scale is not None and near(got[:2], (gradient, trace), 1e-9):
+        return "|G|² and tr(Σ) are right, and say that there is a noise scale: None is for where they don't."
+    return None
+
+
+def _no_numbers(wrong: Compared) -> str | None:
+    """None in the third place may come from another mistake in the first two."""
+    return None if wrong.played[0].value[2] is None else mistakes.not_a_number(wrong)
 
 
 def _in_words(wrong: Compared, rank: int) -> tuple[str, str]:
@@ -228,7 +244,8 @@ NOISE_SCALE = Part(
         ),
         *as_if("The norms are squared once more: what is given is squared already.", _squared),
         _no_none,
-        mistakes.not_a_number,
+        _none,
+        _no_numbers,
     ),
     in_error,
     world_sizes=ONE_PROCESS,

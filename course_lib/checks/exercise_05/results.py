@@ -40,6 +40,8 @@ def _tensor(dtype: str, row: Sequence[float]) -> Tensor:
 
 def in_words(wrong: Compared, rank: int) -> tuple[str, str] | None:
     """For ``Part.in_words``: the first thing that is not as expected."""
+    if unreadable(wrong):
+        return None
     (got_gradients, got_weights, got_samples) = wrong.got(rank)
     (gradients, weights, samples) = wrong.expected(rank)
     shown = _beside if not wrong.case.secret else lambda name, expected, got: (SECRET, f"{name} {got}")
@@ -121,12 +123,26 @@ def _rows_near(row: Sequence[float], other: Sequence[float], tolerance: float) -
     return all(abs(one - another) <= tolerance * largest for one, another in zip(row, other, strict=True))
 
 
+def unreadable(wrong: Compared) -> str | None:
+    """Comes first: all others rely on the form of a result."""
+    if all(_is_result(wrong.got(rank), wrong.expected(rank)) for rank in range(wrong.ranks)):
+        return None
+    return "What was trained can't be read: has the function replaced parts of the model or of the optimizer?"
+
+
+def _is_result(got: Any, expected: tuple) -> bool:
+    if type(got) is not tuple or [*map(type, got)] != [*map(type, expected)]:
+        return False
+    rows = [*(gradient for gradient in got[0] if gradient is not None), got[1]]
+    return all(isinstance(row, Tensor) and row.shape == expected[1].shape for row in rows)
+
+
 def never_stepped(wrong: Compared) -> str | None:
     without = [rank for rank in range(wrong.ranks) if not wrong.got(rank)[0]]
     if not without:
         return None
     if len(without) == wrong.ranks:
-        return "The optimizer has never stepped: the gradients are there, and the weights stay as they are."
+        return "The optimizer has never stepped, and the weights are as they were."
     return (
         "The optimizers of some ranks have never stepped. Nobody hands the new weights around: each rank "
         "has a copy of the model, and has to train it."

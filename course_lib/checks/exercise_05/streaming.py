@@ -134,6 +134,7 @@ TRAIN = Part(
     "train(module, micro_batches, accumulation_steps, loss_function, optimizer)",
     _draw,
     (
+        results.unreadable,
         results.never_stepped,
         results.no_gradient,
         results.steps_each,

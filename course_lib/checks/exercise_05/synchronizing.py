@@ -116,6 +116,7 @@ TRAIN_STEP = Part(
     "train_step(module, micro_batches, loss_function, optimizer, all_reduce, max_norm)",
     _draw,
     (
+        results.unreadable,
         results.never_stepped,
         results.no_gradient,
         results.steps_each,

@@ -124,8 +124,8 @@ def _not_a_number(wrong: Compared) -> str | None:
     rows = [gradient for rank in wrong.wrong_ranks for gradient in wrong.got(rank)[0] if gradient is not None]
     if any(number != number for row in rows for number in row.numbers):
         return (
-            "Gradients are nan: a micro-batch may have no tokens, and something is divided by how many there "
-            "are."
+            "Gradients are nan: a micro-batch may have no tokens, and something is divided by how many "
+            "there are."
         )
     return None
 
@@ -146,6 +146,7 @@ TRAIN_STEP_BY_TOKENS = Part(
     "train_step_by_tokens(module, micro_batches, loss_function, optimizer, all_reduce)",
     _draw,
     (
+        results.unreadable,
         results.never_stepped,
         results.no_gradient,
         results.steps_each,

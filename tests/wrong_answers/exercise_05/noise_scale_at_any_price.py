@@ -10,4 +10,4 @@ def noise_scale(small_norms_sq, big_norms_sq, small_batch, big_batch):
     small, big = mean(small_norms_sq), mean(big_norms_sq)
     gradient_sq = (big_batch * big - small_batch * small) / (big_batch - small_batch)
     noise_trace = (small - big) / (1 / small_batch - 1 / big_batch)
-    return gradient_sq, noise_trace, noise_trace / gradient_sq
+    return gradient_sq, noise_trace, noise_trace / (gradient_sq or 1e-12)
