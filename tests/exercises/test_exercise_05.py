@@ -1,7 +1,6 @@
 """The checks of exercise 05: every stored wrong answer is refused by name, every right one passes."""
 
 import random
-import re
 import struct
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from course_lib.checks.exercise_05 import in_fp32, problem, training
 from course_lib.checks.exercise_05.calling import in_rank
 from course_lib.checks.part import Attempt, Compared, Played
 from course_lib.checks.values import Tensor, Unknown
-from tests.exercises import answers
 
 # What a learner's function becomes in a rank.
 PARTS = {
@@ -37,66 +35,6 @@ def part(name):
 
 def sizes(name):
     return (1,) if part(name).one_process else (2, 3)
-
-
-@pytest.fixture
-def short_limits(monkeypatch):
-    """Answers that hang need not hang for long."""
-    monkeypatch.setattr(playing, "SECONDS_WITHOUT_PROGRESS", 2)
-    monkeypatch.setattr(playing, "SECONDS_FOR_ONE_WORLD_SIZE", 10)
-
-
-def check_quickly(name, function):
-    """More ranks take longer, and add nothing where few are wrong."""
-    if part(name).one_process:
-        return getattr(check, name)(function)
-    return check_part(replace(part(name), world_sizes=(1, 2, 3)), PARTS[name](function))
-
-
-def shortened(paths):
-    """A few for every test run; which sentence each mistake gets is seen below, without ranks."""
-    return [path if index % 20 == 5 else pytest.param(path, marks=pytest.mark.long)
-            for index, path in enumerate(paths)]  # fmt: skip
-
-
-WRONG = shortened(answers.stored("wrong", "exercise_05"))
-IN_EACH_RUN = {("flat", "train_step"), ("with_hooks", "train_step_by_tokens")}  # the solution is run as well
-RIGHT = [
-    pytest.param(path, name, marks=[] if (path.stem, name) in IN_EACH_RUN else pytest.mark.long)
-    for path in answers.stored("right", "exercise_05")
-    for name in PARTS
-]
-
-
-@pytest.mark.parametrize("path", WRONG, ids=lambda path: path.stem)
-def test_a_wrong_answer_is_refused_with_its_sentence(path, short_limits, capfd):
-    answer = answers.load(path)
-    value = check_quickly(answer.PART, getattr(answer, answer.PART))
-    printed, errors = capfd.readouterr()
-    assert value < 1.0
-    assert answer.SENTENCE in printed
-    assert errors == ""
-
-
-@pytest.mark.parametrize(("path", "name"), RIGHT)
-def test_a_right_answer_passes(path, name, capfd):
-    value = getattr(check, name)(getattr(answers.load(path), name))
-    printed, errors = capfd.readouterr()
-    assert value == 1.0, printed
-    assert "WRONG" not in printed
-    assert errors == ""
-
-
-def unfinished(*arguments):
-    raise NotImplementedError()
-
-
-@pytest.mark.parametrize("name", PARTS)
-def test_a_stub_is_calmly_not_yet_right(name, capfd):
-    assert getattr(check, name)(unfinished) == 0.0
-    printed, errors = capfd.readouterr()
-    assert re.fullmatch(r".*: not yet\. Replace `raise NotImplementedError\(\)` by your code\.\n", printed)
-    assert errors == ""
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -328,9 +266,3 @@ def test_the_optimizer_is_one_of_torchs_and_needs_not_its_compiler():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert (run.stdout, run.stderr) == ("True\nFalse\n", "")
-
-
-def test_the_notebooks_process_needs_no_torch():
-    code = "import sys; from course_lib.checks import exercise_05; print('torch' in sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (run.stdout, run.stderr) == ("False\n", "")
