@@ -15,7 +15,8 @@ All of them take tensors of any shape and layout, on any number of ranks, and wo
 and are added in the tensor's own type: a bfloat16 costs 2 bytes a message, each of the N-1 additions rounds
 to it, and a float16 sum above 65,504 becomes infinite, so divide *before* the sum where an average is meant.
 Integers wrap around as torch's do.  The sizes and types must be the same on all ranks; ``ranks.run`` compares
-them before data moves.  The ring sends a chunk of 2 MiB or more as two messages (``_in_turns``).
+them before data moves.  On three
+ranks and more the ring sends a chunk of 2 MiB or more as two messages (``_in_turns``).
 
 On GPUs the messages go through NCCL in the order of the current stream, and the host never waits.  (Written
 for it, and not yet run there.)
@@ -115,9 +116,10 @@ def _in_turns(steps: Steps, chunks: Chunks, group: dist.ProcessGroup | None) -> 
     """Run the ring, or a half of it, with long chunks in two pieces that take turns at every ``yield``.
 
     While one piece is under way, the other one is added: the links need not wait for the additions.
+    Two ranks have a single connection, where a piece's word "ready" would queue behind the other's data.
     """
-    long = chunks[0].nbytes >= _LONG
-    pieces = zip(*(chunk.tensor_split(2) for chunk in chunks), strict=True) if long else [chunks]
+    cut = len(chunks) > 2 and chunks[0].nbytes >= _LONG
+    pieces = zip(*(chunk.tensor_split(2) for chunk in chunks), strict=True) if cut else [chunks]
     for _ in itertools.zip_longest(*[steps(piece, group) for piece in pieces]):
         pass
 

@@ -27,8 +27,8 @@ BURST = 128 << 10
 KINDS = ("auto", "real", "paced")
 _LEAST_RATE, _MOST_RATE = 125e3 / 10, 12.5e9  # bytes/s: 100 kbit/s, 100 Gbit/s
 _MOST_LATENCY = 10.0
-_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmg]?)bit(?:/s)?", re.IGNORECASE)
-_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(s|ms|us|µs)")
+_RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmg]?)bit(?:/s)?", re.IGNORECASE)
+_TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(s|ms|us|µs)")
 _FACTORS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
 
 
@@ -181,9 +181,12 @@ def _parsed(value: object, pattern: re.Pattern, convert) -> float | None:
     if isinstance(value, str):
         match = pattern.fullmatch(value.strip())
         return convert(float(match[1]), match[2]) if match else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def _rate_text(bandwidth: float) -> str:

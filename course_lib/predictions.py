@@ -42,10 +42,10 @@ def predict(name: str, value: float | None, unit: str) -> None:
         print(f"prediction stored: {name} = {number_text(value)} {unit}{note}")
 
 
-def compare(name: str, measured: float, unit: str) -> None:
+def compare(name: str, measured: float, unit: str, *, computed: bool = False) -> None:
     """Show what was predicted, what was measured, and the ratio of the two.
 
-    ``measured`` is in ``unit``, which must be the prediction's.  From now on the measurement counts as
+    With ``computed`` the number is called so, since nothing was measured.  ``measured`` is in ``unit``, which must be the prediction's.  From now on the measurement counts as
     seen.  Raises ValueError when ``measured`` is not a finite number.
     """
     if not _is_number(measured):
@@ -54,7 +54,7 @@ def compare(name: str, measured: float, unit: str) -> None:
         entry = entries.setdefault(name, {"history": []})
         entry.setdefault("seen", {"value": float(measured), "unit": unit, "time": _now()})
         counted = counting_prediction(entry)
-    print(_comparison(name, counted, float(measured), unit))
+    print(_comparison(name, counted, float(measured), unit, "computed" if computed else "measured"))
 
 
 @dataclass(frozen=True)
@@ -100,28 +100,28 @@ def number_text(value: float) -> str:
     return f"{value:,.4g}" if 1e-3 <= abs(value) < 1e4 or not value else f"{value:.4g}"
 
 
-def _comparison(name: str, predicted: Prediction | None, measured: float, unit: str) -> str:
+def _comparison(name: str, predicted: Prediction | None, measured: float, unit: str, origin: str) -> str:
     if predicted is not None and predicted.unit != unit:
         return (
-            f"{name}: you predicted in {predicted.unit}, measured in {unit}: these can't be compared. "
+            f"{name}: you predicted in {predicted.unit}, {origin} in {unit}: these can't be compared. "
             f"Predict once more, in {unit}."
         )
     rows = [("predicted", "-" if predicted is None else f"{number_text(predicted.value)} {unit}")]
-    rows.append(("measured", f"{number_text(measured)} {unit}"))
-    rows.append(("ratio", _ratio(predicted, measured)))
+    rows.append((origin, f"{number_text(measured)} {unit}"))
+    rows.append(("ratio", _ratio(predicted, measured, origin)))
     if predicted is not None and not predicted.before_measurement:
         rows[0] = ("predicted", f"{rows[0][1]} (after the measurement was shown)")
     return "\n".join([name, *(f"  {label:<9}  {text}" for label, text in rows)])
 
 
-def _ratio(predicted: Prediction | None, measured: float) -> str:
+def _ratio(predicted: Prediction | None, measured: float, origin: str) -> str:
     if predicted is None:
         return "- (no prediction was made)"
     if predicted.value == measured:
         return "1"
     if predicted.value == 0:
         return "- (the prediction was 0)"
-    return f"{number_text(measured / predicted.value)} (measured / predicted)"
+    return f"{number_text(measured / predicted.value)} ({origin} / predicted)"
 
 
 @contextmanager

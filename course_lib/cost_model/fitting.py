@@ -12,6 +12,7 @@ from course_lib.cost_model.seconds import is_list, terms
 
 _PASSES = 5
 _ROUNDING = 1e-12  # of a value: points without any noise have no smaller error than this
+_MOST_APART = 1e9  # times: no network has such a range, and least squares fail on it
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def fit(algorithm: str, bytes: Iterable[int], seconds: Iterable[float], ranks: i
     """
     message_bytes, times = _per_message(algorithm, bytes, seconds, ranks)
     (slope, latency), (slope_error, latency_error), scatter = _line(message_bytes, times)
-    if slope <= 0:
+    if slope * np.ptp(message_bytes) <= _ROUNDING * times.max():
         raise ValueError("seconds do not grow with bytes: expected larger sizes, else there is no bandwidth")
     notes = tuple(_notes(slope, slope_error, latency, latency_error))
     if latency < 0:
@@ -75,6 +76,8 @@ def _per_message(
             f"bytes={sorted(set(sizes))}: all messages have one size; expected two or more sizes, to tell "
             "latency from bandwidth"
         )
+    if max(times) > _MOST_APART * min(times):
+        raise ValueError(f"seconds from {min(times):g} to {max(times):g}: expected times of one network")
     return message_bytes, np.array(times) / messages
 
 
@@ -112,7 +115,8 @@ def _notes(slope: float, slope_error: float, latency: float, latency_error: floa
 def _with_error(value: float, error: float, units: dict[str, float]) -> str:
     """A value with its error in the same unit, the largest in which either is 1 or more."""
     unit = next((unit for unit, factor in units.items() if max(value, error) >= factor), list(units)[-1])
-    return f"{value / units[unit]:.4g} ± {error / units[unit]:.2g} {unit}"
+    two_digits = float(f"{error / units[unit]:.2g}")
+    return f"{value / units[unit]:.4g} ± {two_digits:g} {unit}"
 
 
 def _list(name: str, values: object) -> list:

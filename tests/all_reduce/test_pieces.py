@@ -1,4 +1,4 @@
-"""Long chunks go around the ring in two pieces that take turns: the same bits and bytes, in more messages."""
+"""Long chunks go around a ring of three or more in two pieces: the same bits and bytes, in more messages."""
 
 from itertools import product
 
