@@ -15,8 +15,8 @@ All of them take tensors of any shape and layout, on any number of ranks, and wo
 and are added in the tensor's own type: a bfloat16 costs 2 bytes a message, each of the N-1 additions rounds
 to it, and a float16 sum above 65,504 becomes infinite, so divide *before* the sum where an average is meant.
 Integers wrap around as torch's do.  The sizes and types must be the same on all ranks; ``ranks.run`` compares
-them before data moves.  On three
-ranks and more the ring sends a chunk of 2 MiB or more as two messages (``_in_turns``).
+them before data moves.  On three ranks or more, both rings send 2 MiB or more in two messages
+(``_in_turns``).
 
 On GPUs the messages go through NCCL in the order of the current stream, and the host never waits.  (Written
 for it, and not yet run there.)
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 import torch.distributed as dist
@@ -37,7 +37,7 @@ _DTYPES = (
 )  # fmt: skip
 _LONG = 2**21  # bytes of a chunk that is cut in two: below, a second message costs more than it hides
 
-Chunks = tuple[torch.Tensor, ...]
+Chunks = Sequence[torch.Tensor]
 Messages = list[dist.Work]
 Steps = Callable[[Chunks, dist.ProcessGroup | None], Iterator[None]]
 
@@ -113,12 +113,12 @@ def _all_gather(chunks: Chunks, group: dist.ProcessGroup | None) -> Iterator[Non
 
 
 def _in_turns(steps: Steps, chunks: Chunks, group: dist.ProcessGroup | None) -> None:
-    """Run the ring, or a half of it, with long chunks in two pieces that take turns at every ``yield``.
+    """Run a ring, or a half of it, with long chunks in two pieces that take turns at every ``yield``.
 
     While one piece is under way, the other one is added: the links need not wait for the additions.
     Two ranks have a single connection, where a piece's word "ready" would queue behind the other's data.
     """
-    cut = len(chunks) > 2 and chunks[0].nbytes >= _LONG
+    cut = _world_size(group) > 2 and chunks[0].nbytes >= _LONG
     pieces = zip(*(chunk.tensor_split(2) for chunk in chunks), strict=True) if cut else [chunks]
     for _ in itertools.zip_longest(*[steps(piece, group) for piece in pieces]):
         pass
@@ -155,11 +155,18 @@ def unchunked_ring(tensor: torch.Tensor, group: dist.ProcessGroup | None = None)
     Raises ValueError for tensors that can't be summed in place.
     """
     with _as_row(tensor) as row:
-        passing, arriving = row.clone(), torch.empty_like(row)
-        for _ in range(_world_size(group) - 1):
-            _wait(_pass_on(passing, arriving, group))
-            row += arriving
-            passing, arriving = arriving, passing
+        _in_turns(_whole_tensors, [row], group)
+
+
+def _whole_tensors(chunks: Chunks, group: dist.ProcessGroup | None) -> Iterator[None]:
+    (row,) = chunks
+    passing, arriving = row.clone(), torch.empty_like(row)
+    for _ in range(dist.get_world_size(group) - 1):
+        messages = _pass_on(passing, arriving, group)
+        yield
+        _wait(messages)
+        row += arriving
+        passing, arriving = arriving, passing
 
 
 def star(tensor: torch.Tensor, group: dist.ProcessGroup | None = None) -> None:

@@ -155,8 +155,9 @@ def training_step(
     kernels.
 
     Raises ValueError for what is no config, a batch, sequence or number of micro-batches that is not a
-    positive whole number, a sequence longer than a table of learned positions, a recipe that is not in ``RECIPES``, another unknown
-    name, fake tensors on another device than the CPU, and a device that is not there.
+    positive whole number, a sequence longer than a table of learned positions, a recipe that is not in
+    ``RECIPES``, another unknown name, fake tensors on another device than the CPU, and a device that is not
+    there.
     """
     a_config(config)
     batch, sequence = whole_number("batch", batch), config.check_sequence(sequence)

@@ -45,8 +45,10 @@ def predict(name: str, value: float | None, unit: str) -> None:
 def compare(name: str, measured: float, unit: str, *, computed: bool = False) -> None:
     """Show what was predicted, what was measured, and the ratio of the two.
 
-    With ``computed`` the number is called so, since nothing was measured.  ``measured`` is in ``unit``, which must be the prediction's.  From now on the measurement counts as
-    seen.  Raises ValueError when ``measured`` is not a finite number.
+    ``measured`` is in ``unit``, which must be the prediction's.  From now on the measurement counts as
+    seen.  With ``computed`` it is called so, since nothing was measured.
+
+    Raises ValueError when ``measured`` is not a finite number.
     """
     if not _is_number(measured):
         raise ValueError(f"measured={measured!r}: expected a finite number")

@@ -10,7 +10,7 @@ from course_lib import all_reduce, ranks
 from tests.many_cases import run_cases
 
 WHOLE, IN_PIECES = 2**40, 0  # from how many bytes on a chunk is cut
-FUNCTIONS = ["ring", "reduce_scatter", "all_gather"]
+FUNCTIONS = ["ring", "reduce_scatter", "all_gather", "unchunked_ring"]
 CASES = list(product(FUNCTIONS, (0, 1, 2, 3, 7, 8, 1009), (torch.float32, torch.bfloat16)))
 
 
