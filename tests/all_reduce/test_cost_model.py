@@ -584,3 +584,17 @@ def test_other_arguments_that_can_not_be_are_refused_in_one_sentence(call, sente
     with pytest.raises(ValueError) as caught:
         call()
     assert str(caught.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(("seconds", "said"), [
+    ([1, 1, 1], "do not grow"), ([3, 2, 1], "do not grow"),
+    ([1e-9, 1e9, 1e18], "expected times of one network"),
+])  # fmt: skip
+def test_times_of_no_network_are_refused(seconds, said):
+    with pytest.raises(ValueError, match=said):
+        cost_model.fit("ring", [10**6, 2 * 10**6, 3 * 10**6], seconds, 4)
+
+
+def test_a_large_error_is_written_without_an_exponent():
+    found = cost_model.Fit(536.2e-6, 43e6, 612e-6, 2.1e6, 0.1)
+    assert str(found) == "latency 536.2 ± 610 µs, bandwidth 43 ± 2.1 MB/s"

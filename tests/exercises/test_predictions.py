@@ -264,3 +264,10 @@ def test_help_says_that_the_figure_is_asked_for(capsys):
 def test_the_figure_is_written(room, tmp_path):
     assert cli.main(["predictions", str(room), "--png", str(tmp_path / "class.png")]) == 0
     assert (tmp_path / "class.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_was_computed_is_not_called_measured(copy, capsys):
+    predict("x", 2, "MB")
+    compare("x", 3, "MB", computed=True)
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "x", "  predicted  2 MB", "  computed   3 MB", "  ratio      1.5 (computed / predicted)"]  # fmt: skip
