@@ -29,8 +29,8 @@ BRITISH = re.compile(
     re.IGNORECASE,
 )
 PREDICT = re.compile(r'^predict\("(?P<name>[\w -]+)", (?P<value>.+), "(?P<unit>[^"]+)"\)', re.MULTILINE)
-COMPARE = re.compile(r'\bcompare\("(?P<name>[\w -]+)", .+, "(?P<unit>[^"]+)"\)')
-MEASURED = re.compile(r"^  measured +(?P<text>.+)$", re.MULTILINE)
+COMPARE = re.compile(r'\bcompare\("(?P<name>[\w -]+)", .+, "(?P<unit>[^"]+)"(, computed=True)?\)')
+MEASURED = re.compile(r"^  (measured|computed) +(?P<text>.+)$", re.MULTILINE)
 LOCAL_LINK = re.compile(r"\]\((?!https?://|#)([^)#\s]+)")
 
 pytestmark = pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem, indirect=True)
