@@ -30,6 +30,7 @@ def loss_function(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 
 def take_turns() -> dict[str, list[float]]:
     """Inside a rank: seconds of each step."""
+    torch.set_num_threads(1)  # several would wait for each other wherever the cores are shared
     module = GPT(CONFIG, attention="fused").to(ranks.device())
     data_parallel.broadcast_parameters(module)
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-4)
@@ -45,7 +46,7 @@ def take_turns() -> dict[str, list[float]]:
             dist.barrier()
             began = time.perf_counter()
             data_parallel.train_step(module, batches, loss_function, optimizer, noise_meter=meter)
-            float(next(module.parameters()).sum())  # a GPU's work may still be under way
+            next(module.parameters()).detach().sum().item()  # a GPU's work may still be under way
             if step:  # what only a first step does is left out
                 seconds[name].append(time.perf_counter() - began)
     return seconds
