@@ -20,10 +20,11 @@ Sources: McCandlish et al. 2018, arXiv 1812.06162, for the estimate its appendix
 
 from __future__ import annotations
 
+import operator
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isfinite, nan
+from math import inf, isclose, isfinite, nan
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from course_lib.arguments import number, whole_number
 
 _RESAMPLES = 1000
 _FEWEST_STEPS = 10  # resampled, fewer would promise more than they know
+_IN_SIGHT = 1e-6  # of the least measured: a smaller minimum is rounding
 _CRITICAL_TOKENS, _CRITICAL_EXPONENT = 2e8, 1 / 0.21  # Kaplan et al. 2020, equation 1.4
 
 
@@ -122,10 +124,15 @@ class Meter:
     ) -> None:
         """Add one step, whose numbers are those of ``estimate``; batches may differ from step to step.
 
-        A step with one batch size tells nothing and is left out, as when one rank has one micro-batch only.
-        Raises ValueError for what else estimate refuses.
+        Left out are steps that tell nothing: with one batch size, as when one rank has one micro-batch only,
+        and with a norm that is infinite or NaN, as after an overflow.  Raises ValueError for what else
+        estimate refuses.
         """
-        if small_batch == big_batch:
+        if any(isinstance(norm, float) and not isfinite(norm) for norm in (small_norm_sq, big_norm_sq)):
+            self._why_empty = "No gradient was finite."
+            return
+        small_batch, big_batch = number("small_batch", small_batch), number("big_batch", big_batch)
+        if isclose(small_batch, big_batch):  # a harmonic mean is rounded
             self._why_empty = "The noise scale is undefined for one batch size, and no step had two."
             return
         step = estimate(small_norm_sq, big_norm_sq, small_batch, big_batch)
@@ -216,9 +223,9 @@ def fit_tradeoff(batches: Sequence[float], steps: Sequence[float]) -> TradeoffFi
     # A row for each batch: least_steps/steps + least_examples/(batch·steps) = 1, if it were on the curve.
     rows = [(1 / count, 1 / (batch * count)) for batch, count in zip(sizes, counts, strict=True)]
     (least_steps, least_examples), *_ = np.linalg.lstsq(rows, np.ones(len(rows)))
-    if least_steps <= 0:
+    if least_steps <= _IN_SIGHT * min(counts):
         raise ValueError("steps shrink as fast as batches grow: expected bigger batches as well")
-    if least_examples <= 0:
+    if least_examples <= _IN_SIGHT * min(map(operator.mul, sizes, counts)):
         raise ValueError("steps do not shrink as batches grow: expected smaller batches as well")
     return TradeoffFit(float(least_steps), float(least_examples))
 

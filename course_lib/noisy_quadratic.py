@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from statistics import fmean
 
 import numpy as np
@@ -31,6 +32,7 @@ from course_lib.noise_scale import learning_rate
 
 _DIVERGED = 1e6  # times the loss at the start
 _MOST_STEPS = 100_000
+_RATES = np.geomspace(1e-4, 2, 450).tolist()  # each 2.2% above the one before it
 
 
 @dataclass(frozen=True)
@@ -78,15 +80,39 @@ class NoisyQuadratic:
         return self.gradient(position) + spread * random.standard_normal(self.directions)
 
     def best_rate(self, batch: int) -> float:
-        """The learning rate that shrinks the slowest direction fastest, at this batch."""
+        """The learning rate that shrinks the slowest direction fastest, in the mean over all noises."""
         largest = 2 / (self.curvatures.max() + self.curvatures.min())
         return learning_rate(batch, self.noise_scale, largest)
 
-    def expected_loss(self, steps: int, batch: int, rate: float) -> float:
+    def expected_loss(self, steps: float, batch: int, rate: float) -> float:
         """The mean of the loss over all possible noises, after so many steps from the start."""
         moves = rate * self.curvatures
         multipliers = 1 - 2 * moves + moves**2 * (1 + self.noise_scale / batch)
-        return float(np.mean(multipliers**steps))
+        with np.errstate(over="ignore"):  # where it diverges
+            return float(np.mean(multipliers**steps))
+
+    def swept_rate(self, batch: int, target: float = 0.03) -> float:
+        """Of 450 learning rates, the one whose mean loss over all noises is at the target first.
+
+        Single trainings often get there sooner at bolder rates, until one of them explodes.  Raises
+        ValueError for a batch or a target that can't be, and when no rate gets there in 100,000 steps.
+        """
+        batch, target = whole_number("batch", batch), number("target", target, most=1)
+        steps = {rate: self._expected_steps(batch, rate, target) for rate in _RATES}
+        best = min(steps, key=steps.get)
+        if steps[best] > _MOST_STEPS:
+            raise ValueError(f"batch={batch}: expected a bigger one; {_MOST_STEPS:,} steps are not enough")
+        return best
+
+    def _expected_steps(self, batch: int, rate: float, target: float) -> float:
+        """Steps until ``expected_loss`` is the target, with a fraction, to tell near rates apart."""
+        if self.expected_loss(_MOST_STEPS, batch, rate) > target:
+            return inf
+        few, many = 0.0, float(_MOST_STEPS)
+        while many - few > 1e-3:
+            middle = (few + many) / 2
+            few, many = (middle, many) if self.expected_loss(middle, batch, rate) > target else (few, middle)
+        return many
 
     def losses(self, batch: int, rate: float | None = None, seed: int = 0) -> Iterator[float]:
         """The loss after each step of SGD from the start, without end.  ``rate``: the best one by default.
@@ -134,7 +160,9 @@ class Run:
 def measure(
     problem: NoisyQuadratic, batches: Iterable[int], target: float = 0.03, seeds: int = 3
 ) -> list[Run]:
-    """Train to the target at each batch size, each with its best learning rate, and count.
+    """Train to the target at each batch size, with the ``swept_rate`` of each, and count.
+
+    The sweep is told nothing of the noise scale, so the steps may be compared with it.
 
     Raises ValueError for batches, a target or a number of seeds that can't be, and when 100,000 steps are not
     enough.
@@ -144,7 +172,8 @@ def measure(
 
 
 def _run(problem: NoisyQuadratic, batch: int, target: float, seeds: Iterable[int]) -> Run:
-    steps = [problem.steps_to(target, batch, seed=seed) for seed in seeds]
+    rate = problem.swept_rate(batch, target)
+    steps = [problem.steps_to(target, batch, rate, seed) for seed in seeds]
     if None in steps:
         raise ValueError(f"batch={batch}: expected a bigger one; {_MOST_STEPS:,} steps are not enough")
-    return Run(batch, problem.best_rate(batch), fmean(steps))
+    return Run(batch, rate, fmean(steps))

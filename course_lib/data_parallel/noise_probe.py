@@ -18,7 +18,8 @@ class NoiseProbe:
     Small batches are those of the ranks, just before their gradients are averaged; on a single rank they are
     micro-batches, caught one by one as autograd adds them up.  Ranks and micro-batches are weighted by their
     counts, so the harmonic mean of the counts takes the place of one small batch.  Without a meter all this
-    is left out.
+    is left out.  (Reentrant checkpointing goes backward in parts, and its micro-gradients come in parts, too:
+    on a single rank the noise is wrong with it.)
     """
 
     def __init__(self, module: torch.nn.Module, meter: Meter | None):
@@ -33,13 +34,13 @@ class NoiseProbe:
             return
         parts: list[torch.Tensor] = []
         trained = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
-        hooks = [each.register_hook(lambda gradient: parts.append(_norm_sq(gradient))) for each in trained]
+        hooks = [each.register_hook(lambda gradient: parts.append(_norm(gradient))) for each in trained]
         try:
             yield
         finally:
             for hook in hooks:
                 hook.remove()
-        self._add(sum(parts), count, weight)
+        self._add(_sum_of_squares(parts), count, weight)
 
     @contextlib.contextmanager
     def average(self, count: float, total: float) -> Iterator[None]:
@@ -51,10 +52,10 @@ class NoiseProbe:
             self._add(self._norm_sq(), count, weight=count * dist.get_world_size() / total)
         yield
         norms_sq, reciprocals, number = self._of_all_ranks()
-        self.meter.update(norms_sq / number, float(self._norm_sq()), number / reciprocals, total)
+        self.meter.update(norms_sq / number, self._norm_sq(), number / reciprocals, total)
 
-    def _add(self, norm_sq: torch.Tensor | float, count: float, weight: float) -> None:
-        found = float(norm_sq) / weight**2, 1 / count, 1
+    def _add(self, norm_sq: float, count: float, weight: float) -> None:
+        found = norm_sq / weight**2, 1 / count, 1
         self.small = [each + new for each, new in zip(self.small, found, strict=True)]
 
     def _of_all_ranks(self) -> list[float]:
@@ -62,11 +63,16 @@ class NoiseProbe:
         ring(sums)
         return sums.tolist()
 
-    def _norm_sq(self) -> torch.Tensor | float:
-        return sum(_norm_sq(each.grad) for each in self.module.parameters() if each.grad is not None)
+    def _norm_sq(self) -> float:
+        gradients = [parameter.grad for parameter in self.module.parameters()]
+        return _sum_of_squares([_norm(gradient) for gradient in gradients if gradient is not None])
 
 
-def _norm_sq(gradient: torch.Tensor) -> torch.Tensor:
+def _norm(gradient: torch.Tensor) -> torch.Tensor:
     """In float32 at least, since squares of half types overflow or vanish."""
-    exact = gradient.detach().to(torch.promote_types(gradient.dtype, torch.float32))
-    return exact.abs().square().sum() if exact.is_complex() else exact.flatten().dot(exact.flatten())
+    dense = gradient.detach() if gradient.layout == torch.strided else gradient.detach().coalesce().values()
+    return torch.linalg.vector_norm(dense, dtype=torch.promote_types(dense.dtype, torch.float32))
+
+
+def _sum_of_squares(norms: list[torch.Tensor]) -> float:
+    return torch.stack(norms).square().sum().item() if norms else 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -58,7 +59,8 @@ def train_step(
     """
     require_no_ddp(module)
     _require_no_gradients(module)
-    max_norm = None if max_norm is None else number("max_norm", max_norm)
+    max_norm = number("max_norm", max_norm) if max_norm not in (None, math.inf) else None
+    _require_float(accumulate_in)
     micro_batches = list(micro_batches)
     counts = [_count(count, targets) for _, targets in micro_batches]
     total = _sum_over_ranks(sum(counts), module)
@@ -92,9 +94,15 @@ def _require_no_gradients(module: torch.nn.Module) -> None:
 def _count(count: Callable[[torch.Tensor], int | float | torch.Tensor], targets: torch.Tensor) -> float:
     try:
         found = count(targets)
-    except TypeError as error:
-        raise ValueError("the targets can't be counted: expected a count=... that can") from error
-    return number("count(targets)", found.item() if isinstance(found, torch.Tensor) else found, least=0)
+        found = found.item() if isinstance(found, torch.Tensor) else found
+    except (TypeError, RuntimeError) as error:
+        raise ValueError("the targets can't be counted: expected a count that gives one number") from error
+    return number("count(targets)", found, least=0)
+
+
+def _require_float(accumulate_in: object) -> None:
+    if accumulate_in is not None and not getattr(accumulate_in, "is_floating_point", False):
+        raise ValueError(f"accumulate_in={accumulate_in!r}: expected a floating type, such as torch.float32")
 
 
 def _sum_over_ranks(own: float, module: torch.nn.Module) -> float:

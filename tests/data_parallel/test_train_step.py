@@ -1,6 +1,7 @@
 """train_step: the gradient of one large batch, however it is divided; synchronized once; its options."""
 
 import copy
+import math
 
 import pytest
 import torch
@@ -360,15 +361,32 @@ def test_a_shared_weights_micro_gradient_is_the_sum_of_its_uses():
     assert found.noise_trace == pytest.approx(right.noise_trace)
 
 
-def one_batch_size():
-    module, meter = a_module(), Meter()
-    data_parallel.train_step(module, samples_of([[4]], 0), mean_square, sgd(module), noise_meter=meter)
-    return meter.value()
+def one_batch_size(counts):
+    found = []
+    for count in counts:
+        module, meter, batches = a_module(), Meter(), samples_of([[count]], 0)
+        data_parallel.train_step(module, batches, mean_square, sgd(module), noise_meter=meter)
+        found.append(meter.value())
+    return found
 
 
 def test_one_rank_and_one_micro_batch_have_no_noise_scale_and_train_all_the_same():
-    (found,) = run(one_batch_size, 1)
-    assert found.scale is None and "undefined for one batch size" in found.note
+    # 1 / (1 / count) is another number than the count for some of them, smaller or greater.
+    for found in run(one_batch_size, 1, [4, 49, 93, 98, 103, 107])[0]:
+        assert found.scale is None and "undefined for one batch size" in found.note
+
+
+def overflowing():
+    module, meter = a_module(), Meter()
+    batches = samples_of([[3, 3]], dist.get_rank())
+    data_parallel.train_step(
+        module, batches, lambda *pair: mean_square(*pair) * math.inf, sgd(module), noise_meter=meter)
+    return meter.value().note, [parameter.grad for parameter in module.parameters()] == [None] * 4
+
+
+def test_a_step_that_overflows_is_not_in_the_noise_scale_and_ends_nothing():
+    for count in (1, 2):
+        assert run(overflowing, count) == [("No gradient was finite.", True)] * count
 
 
 # --- what is refused ---
@@ -387,6 +405,10 @@ def refused(kind):
         options = {"count": lambda targets: -1}
     if kind == "max_norm":
         options = {"max_norm": 0}
+    if kind == "vector":
+        options = {"count": lambda targets: targets}
+    if kind == "integers":
+        options = {"accumulate_in": torch.int32}
     before = values(module)
     with pytest.raises(ValueError) as error:
         data_parallel.train_step(module, batches, mean_square, optimizer, **options)
@@ -397,9 +419,11 @@ def refused(kind):
 @pytest.mark.parametrize(("kind", "said"), [
     ("leftover", "parameter 0.weight has a gradient before the step: expected none"),
     ("nothing", "nothing to learn from: the counts of all micro-batches on all ranks are 0"),
-    ("scalar", "the targets can't be counted: expected a count=... that can"),
+    ("scalar", "the targets can't be counted: expected a count that gives one number"),
     ("negative", "count(targets)=-1: expected a number, 0 or more"),
     ("max_norm", "max_norm=0: expected a number above 0"),
+    ("vector", "the targets can't be counted: expected a count that gives one number"),
+    ("integers", "accumulate_in=torch.int32: expected a floating type, such as torch.float32"),
 ])  # fmt: skip
 def test_bad_arguments_are_refused_before_any_weight_changes(kind, said):
     assert all(message.startswith(said) for message in run(refused, 2, kind))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from course_lib import noise_scale
 from course_lib.noise_scale import (
     Estimate,
     Meter,
@@ -133,8 +134,13 @@ def test_a_meter_leaves_out_steps_with_one_batch_size():
 def test_a_refused_step_changes_nothing():
     meter = meter_of([(0.44, 0.09, 32, 256)])
     with pytest.raises(ValueError):
-        meter.update(math.nan, 0.09, 32, 256)
+        meter.update(-1.0, 0.09, 32, 256)
     assert meter.value() == estimate(0.44, 0.09, 32, 256)
+
+
+def test_a_meter_leaves_out_steps_that_overflow():
+    meter = meter_of([(math.inf, math.inf, 32, 256), (0.44, math.nan, 32, 256)])
+    assert len(meter) == 0 and meter.value().note == "No gradient was finite."
 
 
 # --- the interval ---
@@ -286,3 +292,9 @@ def test_losses_that_no_language_model_has_are_refused(loss):
     with pytest.raises(ValueError) as caught:
         critical_batch_tokens(loss)
     assert str(caught.value) == f"loss={loss}: expected a number, 0.01 or more, 100 at most"
+
+
+@pytest.mark.parametrize(("steps", "said"), [([8, 4, 2], "expected bigger"), ([2, 2, 2], "expected smaller")])
+def test_a_minimum_that_is_only_rounding_is_not_in_sight(steps, said):
+    with pytest.raises(ValueError, match=said):
+        noise_scale.fit_tradeoff([1, 2, 4], steps)

@@ -156,9 +156,15 @@ def test_another_noise_scale_is_found_as_well(noise_scale):
 
 
 def test_runs_are_means_over_seeds(runs):
-    steps = [PROBLEM.steps_to(0.03, 400, seed=seed) for seed in range(3)]
-    assert runs[4] == Run(400, PROBLEM.best_rate(400), sum(steps) / 3)
+    rate = PROBLEM.swept_rate(400)
+    steps = [PROBLEM.steps_to(0.03, 400, rate, seed) for seed in range(3)]
+    assert runs[4] == Run(400, rate, sum(steps) / 3)
     assert runs[4].examples == pytest.approx(400 * sum(steps) / 3)
+
+
+@pytest.mark.parametrize("batch", [1, 25, 200, 1600])
+def test_a_sweep_that_does_not_know_the_noise_scale_finds_the_rules_rate(batch):
+    assert PROBLEM.swept_rate(batch) == pytest.approx(PROBLEM.best_rate(batch), rel=0.05)
 
 
 def test_a_target_out_of_reach_is_said(monkeypatch):
