@@ -1,13 +1,9 @@
 """The explorer of lesson 05 in JupyterLab: moved with the keyboard, its readout against the library."""
 
-import re
-
-import nbformat
 import pytest
-from nbformat import v4
 
 from course_lib.explorers.batch_size import Choice, readout
-from tools.clean_notebooks import KERNEL
+from tests.browser.explorer_page import control, picture, shown_rows, write_notebook
 from tools.lab_browser import open_notebook
 from tools.slider_to_picture import press
 
@@ -21,8 +17,7 @@ explorer([(1, 514_000_000), (4, 2_050_000_000)])"""
 @pytest.fixture(scope="module")
 def my_course(tmp_path_factory):
     folder = tmp_path_factory.mktemp("notebooks")
-    notebook = v4.new_notebook(cells=[v4.new_code_cell(CELL)], metadata={"kernelspec": KERNEL})
-    nbformat.write(notebook, folder / "explorer.ipynb")
+    write_notebook(folder, "explorer", CELL)
     return folder
 
 
@@ -35,21 +30,11 @@ def opened(browser, server, keep_pictures):
         keep_pictures(opened, "batch_size")
 
 
-def picture(opened):
-    return opened.page.locator(".jp-OutputArea-output img")
-
-
-def slider(opened, description):
-    row = opened.page.locator(".widget-inline-hbox").filter(has_text=re.compile(f"^{description}"))
-    return row.locator(".noUi-handle").first
-
-
 def assert_numbers(opened, choice):
     """The readout's table as it is seen is the library's."""
     rows = [list(row) for row in readout(choice).rows]
     opened.page.get_by_text(readout(choice).notes[0]).wait_for(timeout=30_000)
-    seen = opened.page.locator(".widget-html table tr").all()
-    assert [row.locator("th, td").all_inner_texts() for row in seen] == rows
+    assert shown_rows(opened) == rows
 
 
 def test_it_shows_a_picture_and_the_librarys_numbers(opened):
@@ -60,16 +45,16 @@ def test_it_shows_a_picture_and_the_librarys_numbers(opened):
 
 def test_keys_move_a_slider_and_picture_and_numbers_follow(opened, request):
     keys = 30 * ["ArrowRight", "ArrowLeft"] + ["ArrowRight"]
-    waits = press(opened.page, slider(opened, "micro-batches K"), picture(opened), keys)
+    waits = press(opened.page, control(opened, "micro-batches K"), picture(opened), keys)
     request.node.user_properties.append(("measured", f"batch size, {waits}"))
     assert picture(opened).count() == 1
     assert_numbers(opened, Choice(micro_batches=6))
-    press(opened.page, slider(opened, "micro-batches K"), picture(opened), ["ArrowLeft"])
+    press(opened.page, control(opened, "micro-batches K"), picture(opened), ["ArrowLeft"])
 
 
 @pytest.mark.parametrize(("key", "ranks"), [("End", 256), ("Home", 1)])
 def test_home_and_end_reach_the_ends(opened, key, ranks):
-    press(opened.page, slider(opened, "ranks N"), picture(opened), [key])
+    press(opened.page, control(opened, "ranks N"), picture(opened), [key])
     assert_numbers(opened, Choice(ranks))
 
 

@@ -2,8 +2,6 @@
 
 import itertools
 import math
-import subprocess
-import sys
 from dataclasses import asdict, fields, replace
 from functools import cache
 
@@ -11,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
 from course_lib import measured_memory
@@ -24,6 +21,7 @@ from course_lib.memory import model_state
 from course_lib.noise_scale import critical_batch_tokens, tradeoff
 from course_lib.palette import COLORS
 from course_lib.transformer import CONFIGS
+from tests.explorers.pictures import assert_nothing_else_is_imported, assert_same_pixels
 
 GPT = CONFIGS["gpt-2-small"]
 STATE = model_state(GPT.parameters, "mixed-adam-fp32-grads")
@@ -39,12 +37,6 @@ def choices():
         st.sampled_from(batch_size._SEQUENCES), st.sampled_from(batch_size._LOSSES),
         st.sampled_from(batch_size._RATES), st.sampled_from(batch_size._FLOPS),
     )  # fmt: skip
-
-
-def pixels(figure):
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())
 
 
 @cache
@@ -264,29 +256,18 @@ def fast():
 @settings(max_examples=8, deadline=None)
 @given(choice=choices())
 def test_the_fast_picture_is_the_full_one(fast, choice):
-    assert_same_pixels(fast, choice)
+    assert_same_pixels(fast, choice, batch_size.figure(choice, POINTS))
 
 
 @pytest.mark.parametrize("choice", [Choice(), LEAST, MOST])
 def test_the_fast_picture_is_the_full_one_at_the_ends(fast, choice):
-    assert_same_pixels(fast, choice)
-
-
-def assert_same_pixels(fast, choice):
-    drawing, canvas = fast
-    drawing.show(choice)
-    assert (canvas.pixels() == pixels(batch_size.figure(choice, POINTS))).all()
+    assert_same_pixels(fast, choice, batch_size.figure(choice, POINTS))
 
 
 def test_making_a_figure_changes_nothing_else():
-    code = (
-        "import sys\n"
-        "from course_lib.explorers.batch_size import Choice, figure\n"
-        "figure(Choice())\n"
-        "print('matplotlib.pyplot' in sys.modules, 'torch' in sys.modules)"
+    assert_nothing_else_is_imported(
+        "from course_lib.explorers.batch_size import Choice, figure\nfigure(Choice())"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
 
 
 def test_the_figure_says_in_words_what_it_shows():
