@@ -90,6 +90,8 @@ class Way:
         for k in range(micro_batches):
             for rank, replica in enumerate(replicas):
                 replica.backward(batches[rank][k], self.factor(counts, rank, k))
+                if self.clip == "each micro-batch":
+                    replica.gradient = clipped(replica.gradient, most)
             if self.sums(k, micro_batches):
                 self._synchronize(replicas, counts, most)
             if self.steps(k, micro_batches):

@@ -190,6 +190,11 @@ TRAIN_STEP = Part(
             Way(clip="before"),
         ),
         *_as_if(
+            "The gradient is clipped in the loop, after each micro-batch. It is to be clipped once, when it "
+            "is the average of all micro-batches on all ranks.",
+            Way(clip="each micro-batch"),
+        ),
+        *_as_if(
             "The sum over the ranks is clipped, and then divided by N: its norm is N times that of the "
             "average.",
             Way(clip="sum"),

@@ -3,7 +3,7 @@
 import torch
 
 PART = "gradients_in_fp32"
-SENTENCE = "the memory of the large batch"
+SENTENCE = "that is the memory of the large batch"
 
 
 def gradients_in_fp32(module, micro_batches, loss_function):

@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 
 PART = "train_step"
-SENTENCE = "the memory of the large batch"
+SENTENCE = "that is the memory of the large batch"
 
 
 def train_step(module, micro_batches, loss_function, optimizer, all_reduce, max_norm):

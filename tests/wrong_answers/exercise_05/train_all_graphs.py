@@ -1,7 +1,7 @@
 """One backward through the sum of K losses."""
 
 PART = "train"
-SENTENCE = "the memory of the large batch"
+SENTENCE = "that is the memory of the large batch"
 
 
 def train(module, micro_batches, accumulation_steps, loss_function, optimizer):

@@ -3,7 +3,7 @@
 import torch
 
 PART = "train"
-SENTENCE = "the memory of the large batch"
+SENTENCE = "that is the memory of the large batch"
 
 
 def train(module, micro_batches, accumulation_steps, loss_function, optimizer):
