@@ -177,10 +177,9 @@ def kept_too_much(wrong: Compared) -> str | None:
         got, expected = wrong.got(rank), wrong.expected(rank)
         if got[2] > expected[2] and _agree(wrong, (*got[:2], *got[3:]), (*expected[:2], *expected[3:])):
             return (
-                f"The numbers are right, but activations of {got[2]} samples are in memory at the same time, "
-                f"where those of {expected[2]}, one micro-batch, would do. Something keeps them longer than "
-                "until their backward pass is done. With K micro-batches that is the memory of the large "
-                "batch, and accumulation is there to do without it."
+                "The numbers are right, but activations stay in memory for longer than until their backward "
+                "pass is done. With K micro-batches that is the memory of the large batch, and accumulation "
+                "is there to do without it."
             )
     return None
 
