@@ -1,7 +1,24 @@
 """What holds for all tests."""
 
+import nbval.kernel
+
 # Where files take longest, first: a long one that starts last leaves the other cores idle.
 LONGEST_FIRST = ("browser", "exercises", "notebooks", "solutions", "faults", "links", "ranks", "all_reduce")
+
+
+def once_more(start):
+    """A kernel's ports are chosen before it listens on them, and other tests' processes may be faster."""
+
+    def start_new_kernel(*arguments, **options):
+        try:
+            return start(*arguments, **options)
+        except RuntimeError:
+            return start(*arguments, **options)
+
+    return start_new_kernel
+
+
+nbval.kernel.start_new_kernel = once_more(nbval.kernel.start_new_kernel)
 
 
 def pytest_collection_modifyitems(items):
