@@ -19,6 +19,7 @@ from course_lib.explorers.fast_canvas import FastCanvas
 from course_lib.measurements import Measurement
 from course_lib.palette import COLORS
 from course_lib.transformer import CONFIGS
+from tests.explorers.controls import stops
 from tests.explorers.pictures import assert_nothing_else_is_imported, assert_same_pixels
 
 MIB = 2**20
@@ -281,20 +282,6 @@ def test_the_figure_says_in_words_what_it_shows():
 @pytest.fixture(scope="module")
 def explorer():
     return all_reduce_costs.explorer(POINTS)
-
-
-@pytest.fixture
-def controls(explorer):
-    """By the field of Choice, and set back afterwards."""
-    names = [field.name for field in fields(Choice)]
-    by_name = dict(zip(names, explorer.children[0].children, strict=True))
-    yield by_name
-    for name, value in asdict(Choice()).items():
-        by_name[name].value = value
-
-
-def stops(control):
-    return [value for _, value in control.options]
 
 
 @pytest.mark.parametrize("start", [SLOW, Choice(7, 12_345_678, 0.0, 48.7e6), LEAST, MOST])

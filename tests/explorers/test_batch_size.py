@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from functools import cache
 
 import numpy as np
@@ -21,6 +21,7 @@ from course_lib.memory import model_state
 from course_lib.noise_scale import critical_batch_tokens, tradeoff
 from course_lib.palette import COLORS
 from course_lib.transformer import CONFIGS
+from tests.explorers.controls import stops
 from tests.explorers.pictures import assert_nothing_else_is_imported, assert_same_pixels
 
 GPT = CONFIGS["gpt-2-small"]
@@ -285,20 +286,6 @@ def test_the_figure_says_in_words_what_it_shows():
 @pytest.fixture(scope="module")
 def explorer():
     return batch_size.explorer(POINTS)
-
-
-@pytest.fixture
-def controls(explorer):
-    """By the field of Choice, and set back afterwards."""
-    names = [field.name for field in fields(Choice)]
-    by_name = dict(zip(names, explorer.children[0].children, strict=True))
-    yield by_name
-    for name, value in asdict(Choice()).items():
-        by_name[name].value = value
-
-
-def stops(control):
-    return [value for _, value in control.options]
 
 
 @pytest.mark.parametrize("start", [Choice(5, 7, 9, 3.3, 48.7e6, 2.2e11), LEAST, MOST])

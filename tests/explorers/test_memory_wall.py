@@ -336,16 +336,6 @@ def explorer():
     return memory_wall.explorer(POINTS)
 
 
-@pytest.fixture
-def controls(explorer):
-    """By the field of Choice, and set back afterwards."""
-    names = [field.name for field in fields(Choice)]
-    by_name = dict(zip(names, explorer.children[0].children, strict=True))
-    yield by_name
-    for name, value in asdict(Choice()).items():
-        by_name[name].value = value
-
-
 @pytest.mark.parametrize("start", [
     Choice(CONFIGS["gpt-2-xl"].parameters, "gpt-2-xl", card="t4", micro_batch=2),
     Choice(7_000_000_001, BY_PARAMETERS, zero_stage=3),

@@ -15,6 +15,7 @@ from course_lib.explorers.fast_canvas import FastCanvas
 from course_lib.explorers.star_link import Choice, Drawing, carried, readout
 from course_lib.palette import COLORS
 from course_lib.transformer import CONFIGS
+from tests.explorers.controls import controls_of, stops
 from tests.explorers.pictures import assert_nothing_else_is_imported, assert_same_pixels
 
 TENSOR, RATE = 8 << 20, 50e6
@@ -272,11 +273,6 @@ def explorer():
     return star_link.explorer(POINTS)
 
 
-def controls(explorer):
-    names = [field.name for field in fields(Choice)]
-    return dict(zip(names, explorer.children[0].children, strict=True))
-
-
 @pytest.mark.parametrize("start", [Choice(), Choice(7, 12345, 1e6), LARGEST])
 def test_it_begins_with_the_choice_it_is_given(start):
     assert star_link.explorer(start=start).choice == start
@@ -284,7 +280,7 @@ def test_it_begins_with_the_choice_it_is_given(start):
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Choice)])
 def test_each_value_of_each_control_can_be_shown(explorer, name):
-    control = controls(explorer)[name]
+    control = controls_of(explorer)[name]
     assert len({text for text, _ in control.options}) == len(control.options)
     for _, value in control.options[::4]:
         control.value = value
@@ -293,8 +289,8 @@ def test_each_value_of_each_control_can_be_shown(explorer, name):
 
 
 def test_sliders_go_up():
-    for control in controls(star_link.explorer(start=Choice(100, 12345, 1e9))).values():
-        values = [value for _, value in control.options]
+    for control in controls_of(star_link.explorer(start=Choice(100, 12345, 1e9))).values():
+        values = stops(control)
         assert values == sorted(values)
 
 
