@@ -9,9 +9,32 @@ autograd goes back through the layer, and the last of its input's and its parame
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """Something of a layer's backward pass was done: of that of one ``visit``, a call, where this is known.
+
+    Several ``layers`` where a parameter is shared.
+    """
+
+    layers: frozenset[str]
+    time: Any
+    visit: object = None
+    begins: bool = False
+
+    @property
+    def layer(self) -> str:
+        (name,) = self.layers
+        return name
+
+    def holds(self, other: _Mark) -> bool:
+        """Whether the other one's layer is a part of this one's."""
+        return other.layer.startswith(f"{self.layer}.")
 
 
 class LayerMarks:
@@ -22,15 +45,17 @@ class LayerMarks:
     ) -> None:
         self._mark = mark
         self._forward: list[tuple[str, Any, Any]] = []
-        self._backward: list[tuple[frozenset[str], bool, Any]] = []  # layers, whether they begin, mark
+        self._backward: list[_Mark] = []
         self._begun: dict[str, list[Any]] = {}  # forward passes that are not over
         self._handles: list[Any] = []
         named = {} if module is None else _chosen(module, layers)
         for name, layer in named.items():
             self._handles.append(layer.register_forward_pre_hook(self._begin_forward(name)))
-            self._handles.append(layer.register_forward_hook(self._end_forward(name), with_kwargs=True))
+            # Always, since checkpointing leaves a module by an exception when it has all that it needs.
+            after = layer.register_forward_hook(self._end_forward(name), with_kwargs=True, always_call=True)
+            self._handles.append(after)
         for parameter, names in _owners(named).items():
-            self._handles.append(parameter.register_post_accumulate_grad_hook(self._on_backward(names)))
+            self._handles.append(parameter.register_post_accumulate_grad_hook(self._add(names)))
 
     def remove(self) -> None:
         for handle in self._handles:
@@ -38,19 +63,26 @@ class LayerMarks:
 
     def spans(self) -> Iterator[tuple[str, Any, Any]]:
         yield from self._forward
-        for at, (names, begins, start) in enumerate(self._backward):
-            if begins:
-                (name,) = names
-                yield f"backward {name}", start, self._end_of(name, at)
+        for at, mark in enumerate(self._backward):
+            if mark.begins:
+                yield f"backward {mark.layer}", self._start_of(at), self._end_of(at)
 
-    def _end_of(self, name: str, at: int) -> Any:
-        """The layer's last mark before autograd goes on to another layer that is no part of this one."""
-        last = None
-        for names, begins, mark in self._backward[at + 1 :]:
-            if begins and not all(other.startswith(f"{name}.") for other in names):
-                return mark if last is None else last
-            last = mark if name in names else last
-        return self._backward[at][2] if last is None else last
+    def _start_of(self, at: int) -> Any:
+        """The mark at ``at``; but where the layer's last part has begun just before it, that one's."""
+        layer = self._backward[at]
+        while at and self._backward[at - 1].begins and layer.holds(self._backward[at - 1]):
+            at -= 1
+        return self._backward[at].time
+
+    def _end_of(self, at: int) -> Any:
+        """The layer's last mark before autograd goes on to another one, neither a part of it nor around it."""
+        layer, last = self._backward[at], None
+        for mark in self._backward[at + 1 :]:
+            if mark.begins and not layer.holds(mark) and not mark.holds(layer):
+                return mark.time if last is None else last
+            if mark.visit is layer.visit or (mark.visit is None and layer.layer in mark.layers):
+                last = mark.time
+        return layer.time if last is None else last
 
     def _begin_forward(self, name: str) -> Callable[..., None]:
         def hook(*_: Any) -> None:
@@ -70,21 +102,25 @@ class LayerMarks:
         return hook
 
     def _follow_back(self, name: str, inputs: list[torch.Tensor], outputs: list[torch.Tensor]) -> None:
-        names, has_begun = frozenset([name]), False
-
-        def begin(_: torch.Tensor) -> None:
-            nonlocal has_begun
-            if not has_begun:  # at the first of several outputs
-                has_begun = True
-                self._backward.append((names, True, self._mark()))
-
+        layers, visit = frozenset([name]), object()
         for tensor in outputs:
-            self._handles += [tensor.register_hook(begin)] if tensor.requires_grad else []
+            self._handles += [tensor.register_hook(self._begin(layers, visit))] if tensor.requires_grad else []
         for tensor in inputs:
-            self._handles += [tensor.register_hook(self._on_backward(names))] if tensor.requires_grad else []
+            self._handles += [tensor.register_hook(self._add(layers, visit))] if tensor.requires_grad else []
 
-    def _on_backward(self, names: frozenset[str]) -> Callable[[torch.Tensor], None]:
-        return lambda _: self._backward.append((names, False, self._mark()))
+    def _begin(self, layers: frozenset[str], visit: object) -> Callable[[torch.Tensor], None]:
+        """At the first of several outputs."""
+        begun = []
+
+        def hook(_: torch.Tensor) -> None:
+            if not begun:
+                begun.append(True)
+                self._backward.append(_Mark(layers, self._mark(), visit, begins=True))
+
+        return hook
+
+    def _add(self, layers: frozenset[str], visit: object = None) -> Callable[[torch.Tensor], None]:
+        return lambda _: self._backward.append(_Mark(layers, self._mark(), visit))
 
 
 def _chosen(module: torch.nn.Module, layers: Sequence[str] | None) -> dict[str, torch.nn.Module]:

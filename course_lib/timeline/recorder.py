@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -41,6 +42,7 @@ class Recorder:
         self._layer_marks: list[tuple[LayerMarks, int]] = []
         self._steps, self._buckets = 0, itertools.count()
         self._thread: int | None = None  # that of the step that is open
+        self._waits = 0  # blocks of kind "idle" that are open
 
     @property
     def spans(self) -> list[Span]:
@@ -61,9 +63,11 @@ class Recorder:
         """Record the block as one span, even if it raises.  Raises ValueError at once for an unknown kind."""
         color_of(kind)
         start = self._clock.mark()
+        self._waits += kind == "idle"
         try:
             yield
         finally:
+            self._waits -= kind == "idle"
             self._add(kind, label, start, "compute")
 
     @contextmanager
@@ -108,8 +112,7 @@ class Recorder:
             if hasattr(result, "get_future"):
                 return _Work(self, result, label, start)
             self._add("communication", label, start, "communication")
-            if self._blocks():
-                self._add("idle", "wait", start, "compute")
+            self._add_wait(start)
             return result
 
         return recorded
@@ -121,13 +124,14 @@ class Recorder:
         all-reduce, as by ``overlap.comm_hook``, record that instead: then a span has no time in a queue.
         """
 
+        @functools.wraps(hook)  # DDP looks at the types in its signature
         def recorded(state: Any, bucket: Any) -> Any:
             if self._thread is None:
                 return hook(state, bucket)
             label, start = self._next_bucket(), self._clock.mark()
             future = hook(state, bucket)
-            if future.done() and self._blocks():
-                self._add("idle", "wait", start, "compute")
+            if future.done():
+                self._add_wait(start)
             return future.then(lambda done: self._end(done, label, start))
 
         return recorded
@@ -141,9 +145,10 @@ class Recorder:
     def _next_bucket(self) -> str:
         return f"bucket {next(self._buckets)}"
 
-    def _blocks(self) -> bool:
-        """Whether this thread would compute, if it did not do what it has just done."""
-        return self._clock.blocks and threading.get_ident() == self._thread
+    def _add_wait(self, start: Any) -> None:
+        """If this is the thread that would compute, and nothing has been said of a wait yet."""
+        if self._clock.blocks and threading.get_ident() == self._thread and not self._waits:
+            self._add("idle", "wait", start, "compute")
 
     def _add(self, kind: str, label: str, start: Any, lane: str) -> None:
         self._marked.append((kind, label, start, self._clock.mark(), lane, self._steps))
