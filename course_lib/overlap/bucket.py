@@ -34,12 +34,12 @@ class Place:
     def collect(self) -> None:
         """Move a gradient that autograd has put elsewhere into the bucket."""
         gradient = self.parameter.grad
-        if gradient is None or gradient.data_ptr() == self.view.data_ptr():
+        if gradient is None or gradient is self.view:
             return
         if gradient.layout != torch.strided:
             raise ValueError(
-                f"{self.name} has a gradient of layout {gradient.layout}: expected a dense one, since a bucket "
-                "holds every element. An embedding's is dense with sparse=False."
+                f"{self.name} has a gradient of layout {gradient.layout}: expected a dense one, since a "
+                "bucket holds every element. An embedding's is dense with sparse=False."
             )
         if gradient.dtype != self.view.dtype:
             raise ValueError(

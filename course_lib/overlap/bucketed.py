@@ -191,8 +191,8 @@ class BucketedDataParallel(torch.nn.Module):
         stepped = (parameter for group in optimizer.param_groups for parameter in group["params"])
         if self._unfinished and any(parameter in self._in_buckets for parameter in stepped):
             raise RuntimeError(
-                "optimizer.step() before finish(): the gradients are not averaged yet, and the weights of the "
-                "ranks would go apart; call finish() first, once for all backward passes of the step"
+                "optimizer.step() before finish(): the gradients are not averaged yet, and the weights of "
+                "the ranks would go apart; call finish() first, once for all backward passes of the step"
             )
 
 

@@ -1,7 +1,5 @@
 """The course's all-reduces, or the learner's, inside torch's own DistributedDataParallel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch
@@ -11,7 +9,8 @@ from course_lib.all_reduce import ring
 from course_lib.data_parallel.gradients import real
 from course_lib.overlap import channel
 
-CommHook = Callable[[object, dist.GradBucket], torch.futures.Future]
+Averaged = torch.futures.Future[torch.Tensor]
+CommHook = Callable[[object, dist.GradBucket], Averaged]
 
 
 def comm_hook(all_reduce: Callable[[torch.Tensor], object] | None = None) -> CommHook:
@@ -22,7 +21,8 @@ def comm_hook(all_reduce: Callable[[torch.Tensor], object] | None = None) -> Com
     """
     running: list[channel.Channel] = []  # made at the first bucket, which shows the device
 
-    def hook(state: object, bucket: dist.GradBucket) -> torch.futures.Future:
+    # DDP reads these annotations, so they must not be texts as in modules with annotations from __future__.
+    def hook(state: object, bucket: dist.GradBucket) -> Averaged:
         row = bucket.buffer()
         if not running:
             running.append(channel.beside(row.device))
@@ -34,7 +34,7 @@ def comm_hook(all_reduce: Callable[[torch.Tensor], object] | None = None) -> Com
     return hook
 
 
-def _average(row: torch.Tensor, all_reduce: Callable[[torch.Tensor], object], averaged) -> None:
+def _average(row: torch.Tensor, all_reduce: Callable[[torch.Tensor], object], averaged: Averaged) -> None:
     try:
         numbers = real(row)
         numbers /= dist.get_world_size()
