@@ -30,7 +30,7 @@ _FONT_SIZE = 9  # points
 _SMALL_FONT_SIZE = 7.5
 _LABEL_MARGIN = 6  # points, left and right of a label together
 _AXES_WIDTH = 6.8  # inches, about; the rest is for the names of the ranks
-_NARROW = 0.003  # of the axes: below, an outline makes a bar seen; above, one sets it apart from its neighbors
+_NARROW = 0.003  # of the axes: up to there an outline makes a bar seen, above it sets bars apart
 _PASSES = ("forward", "backward")
 
 

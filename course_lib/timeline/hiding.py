@@ -6,6 +6,7 @@ Pure functions of spans: recorded, simulated, or read from a trace.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import inf
 
 from course_lib.timeline.spans import Span
 
@@ -57,9 +58,9 @@ def _exposed(step: list[Span]) -> float:
     if not computing:
         return max(span.end for span in reductions) - min(span.start for span in reductions)
     backward_end = max(span.end for span in computing)
-    before = [(start, min(end, backward_end)) for start, end in _covered(_standing(step)) if start < backward_end]
+    standing = _both(_covered(_standing(step)), [(-inf, backward_end)])
     after = max(span.end for span in reductions) - backward_end
-    return max(0.0, after) + _length(_both(_covered(reductions), before))
+    return max(0.0, after) + _length(_both(_covered(reductions), standing))
 
 
 def _reductions(step: list[Span]) -> list[Span]:

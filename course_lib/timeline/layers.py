@@ -75,7 +75,7 @@ class LayerMarks:
         return self._backward[at].time
 
     def _end_of(self, at: int) -> Any:
-        """The layer's last mark before autograd goes on to another one, neither a part of it nor around it."""
+        """The layer's last mark before autograd goes on to one that is neither a part of it nor around it."""
         layer, last = self._backward[at], None
         for mark in self._backward[at + 1 :]:
             if mark.begins and not layer.holds(mark) and not mark.holds(layer):
@@ -103,10 +103,9 @@ class LayerMarks:
 
     def _follow_back(self, name: str, inputs: list[torch.Tensor], outputs: list[torch.Tensor]) -> None:
         layers, visit = frozenset([name]), object()
-        for tensor in outputs:
-            self._handles += [tensor.register_hook(self._begin(layers, visit))] if tensor.requires_grad else []
-        for tensor in inputs:
-            self._handles += [tensor.register_hook(self._add(layers, visit))] if tensor.requires_grad else []
+        begin, add = self._begin(layers, visit), self._add(layers, visit)
+        for tensors, hook in ((outputs, begin), (inputs, add)):
+            self._handles += [tensor.register_hook(hook) for tensor in tensors if tensor.requires_grad]
 
     def _begin(self, layers: frozenset[str], visit: object) -> Callable[[torch.Tensor], None]:
         """At the first of several outputs."""

@@ -23,8 +23,8 @@ class Recorder:
     """Records what this rank does: ``with record("compute", "forward"): ...`` adds a Span to ``spans``.
 
     The clock is that of the machine, so spans of its ranks can be compared; for ranks on several machines,
-    ``clock_offset`` is what ``timeline.clock_offset()`` found.  On a GPU, marks are put on the current stream,
-    and times are those at which the GPU came to them.
+    ``clock_offset`` is what ``timeline.clock_offset()`` found.  On a GPU, marks are put on the current
+    stream, and times are those at which the GPU came to them.  (Not yet run on a GPU.)
 
     What is recorded computes what it would without, bit for bit.  A rank is slowed by some microseconds for
     each span; ``benchmarks/timeline.py`` measures it.
@@ -49,7 +49,7 @@ class Recorder:
         """What was recorded so far, in order of start.  On a GPU, waits until it has come to all of it."""
         marked = [*self._marked]
         for layers, step in self._layer_marks:
-            marked += [("compute", label, start, end, "compute", step) for label, start, end in layers.spans()]
+            marked += [("compute", *labelled, "compute", step) for labelled in layers.spans()]
         return sorted(map(self._span, marked), key=lambda span: (span.start, -span.end))
 
     def _span(self, marked: tuple) -> Span:
@@ -96,12 +96,12 @@ class Recorder:
             self._steps += 1
 
     def all_reduce(self, function: Callable[[torch.Tensor], Any]) -> Callable[[torch.Tensor], Any]:
-        """``function``, which reduces a tensor over all ranks, but with each call recorded while a step is open.
+        """``function``, which reduces a tensor over all ranks; while a step is open, each call is recorded.
 
         Calls are numbered: "bucket 0" is the first of a step.  They may come from another thread, or another
         stream.  One from the step's own thread keeps a CPU from computing, and is recorded as a wait, too.
         ``function`` may return a Work, as ``dist.all_reduce`` does with ``async_op=True``: then the span ends
-        with the reduction, and ``wait()`` is recorded as a wait.
+        with the reduction, and the call itself and ``wait()`` are recorded as waits.
         """
 
         def recorded(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
@@ -109,10 +109,10 @@ class Recorder:
                 return function(tensor, *args, **kwargs)
             label, start = self._next_bucket(), self._clock.mark()
             result = function(tensor, *args, **kwargs)
+            self._add_wait(start)
             if hasattr(result, "get_future"):
                 return _Work(self, result, label, start)
             self._add("communication", label, start, "communication")
-            self._add_wait(start)
             return result
 
         return recorded

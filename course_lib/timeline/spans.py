@@ -15,9 +15,9 @@ LANES = ("compute", "communication")
 class Span:
     """One rank did one thing from ``start`` to ``end``, in seconds on a clock that all ranks share.
 
-    ``kind`` is one of palette.COLORS and decides the color; ``label`` says what it was.  ``lane``: what a rank
-    does at the same time as it computes is in its lane "communication".  ``step``: which training step it
-    belongs to, counted from 0.  Raises ValueError for an unknown kind or lane, or an end before the start.
+    ``kind`` is one of palette.COLORS and decides the color; ``label`` says what it was.  ``lane``: what a
+    rank does at the same time as it computes is in its lane "communication".  ``step``: which training step
+    it belongs to, counted from 0.  Raises ValueError for an unknown kind or lane, or an end before the start.
     """
 
     rank: int
