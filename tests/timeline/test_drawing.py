@@ -1,4 +1,4 @@
-"""Figures of whole steps: lanes, passes, names that fit.  Plain spans are in tests/lessons/test_timeline.py."""
+"""Figures of steps: lanes, passes, names that fit.  (Of plain spans: tests/lessons/test_timeline.py.)"""
 
 import pytest
 from matplotlib.colors import to_hex
