@@ -70,8 +70,8 @@ def main() -> int:
         ratio = medians["with"] / medians["without"]
         good &= ratio <= MOST
         print(
-            f"{count} ranks: a step takes {medians['without']:.3f} s, with its {of_ranks[0][1]} spans recorded "
-            f"{ratio:.3f} times as long: {'ok' if ratio <= MOST else 'MISSED'}",
+            f"{count} ranks: a step takes {medians['without']:.3f} s, with its {of_ranks[0][1]} spans "
+            f"recorded {ratio:.3f} times as long: {'ok' if ratio <= MOST else 'MISSED'}",
             flush=True,
         )
     return 0 if good else 1

@@ -1,0 +1,238 @@
+"""U of training steps on this machine, and the parts of a step, each measured by itself.
+
+    measured = measure_parts(CONFIG, batch=8, sequence=128, count=2)
+    measured.parts.utilization, measured.parts.shares(), measured.spread
+
+All of it comes from one run of ranks, which do the same thing at the same time; the parts take turns, so that
+whatever else the machine does meets all of them.  A small GPT learns the course's text.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+import torch
+import torch.distributed as dist
+
+from course_lib import corpus, measurements, ranks, timeline
+from course_lib.all_reduce import ring
+from course_lib.arguments import whole_number
+from course_lib.machine import usable_cores
+from course_lib.overlap import BucketedDataParallel
+from course_lib.transformer import GPT, TransformerConfig, a_config
+from course_lib.utilization import Parts
+
+if TYPE_CHECKING:
+    from course_lib.links import Links
+
+SIZES = (256, 512, 1024)  # of square matrices; the best size differs between machines
+_SECONDS_OF_PRODUCTS = 0.05
+_WARM_UP = 2  # rounds, in which buffers are made
+
+
+@dataclass(frozen=True)
+class MeasuredParts:
+    """``parts`` are medians over the repeats.  ``spread``: how much the repeats of the whole step differ.
+
+    Where it is above ``measurements.CALM`` the machine was busy, and the parts should not be shown.
+    """
+
+    parts: Parts
+    tokens_per_second: float
+    spread: float
+
+
+def measure_peak_flops(
+    count: int, *, sizes: Sequence[int] = SIZES, dtype: torch.dtype = torch.float32, repeats: int = 5
+) -> float:
+    """FLOP/s of ``count`` ranks together, at the products of square matrices of random numbers.
+
+    All ranks multiply at once, each with the threads it has.  The best of the sizes, each a median over the
+    repeats.  For GPUs, what the data sheet says is the peak; this is what can be reached.
+
+    Raises ValueError for more ranks than cores.
+    """
+    _require_a_core_each(count)
+    return _best(ranks.run(_multiply, count, tuple(sizes), dtype, repeats))
+
+
+def measure_parts(
+    config: TransformerConfig,
+    batch: int,
+    sequence: int,
+    count: int,
+    *,
+    bucket_mb: float = 25.0,
+    first_bucket_mb: float = 1.0,
+    overlap: bool = True,
+    all_reduce: Callable[[torch.Tensor], object] | None = None,
+    links: Links | None = None,
+    repeats: int = 9,
+    sizes: Sequence[int] = SIZES,
+) -> MeasuredParts:
+    """Measure a training step of ``BucketedDataParallel`` on ``count`` ranks, and each of its parts.
+
+    A rank's batch has ``batch`` pieces of ``sequence`` tokens; the other arguments are BucketedDataParallel's
+    and ``ranks.run``'s.  Peak: as by ``measure_peak_flops``, with these ``sizes``, in fp32.  Compute: forward
+    and backward of a copy of the module that communicates nothing.  Optimizer and data: alone.  Exposed and
+    idle: from the whole step, how long its ranks wait in ``finish()``, of which exposed is the wait of the
+    rank that waits least.
+
+    Raises ValueError for more ranks than cores: they would take turns, and no speed of theirs means anything.
+    """
+    _require_a_core_each(count)
+    sequence = a_config(config).check_sequence(sequence)
+    whole_number("batch", batch), whole_number("repeats", repeats)
+    buckets = {"bucket_mb": bucket_mb, "first_bucket_mb": first_bucket_mb, "overlap": overlap}
+    run = functools.partial(_Run, config, batch, sequence, buckets, all_reduce or ring)
+    of_ranks = ranks.run(_measure, count, run, tuple(sizes), repeats, links=links)
+    rounds = [_Round.of_ranks(each) for each in zip(*(rounds for _, rounds in of_ranks), strict=True)]
+    parts = Parts(
+        peak_flops=_best([rates for rates, _ in of_ranks]),
+        flops=count * batch * sequence * config.flops_per_token(sequence),
+        **{name: median(getattr(each, name) for each in rounds) for name in _Round.__dataclass_fields__},
+    )
+    tokens_per_second = count * batch * sequence / parts.step
+    return MeasuredParts(parts, tokens_per_second, measurements.spread(each.step for each in rounds))
+
+
+@dataclass(frozen=True)
+class _Round:
+    """Seconds of each part, once."""
+
+    step: float
+    compute: float
+    exposed: float
+    optimizer: float
+    data: float
+    idle: float
+
+    @classmethod
+    def of_ranks(cls, seconds: Sequence[dict[str, float]]) -> _Round:
+        mean = {name: fmean(each[name] for each in seconds) for name in seconds[0]}
+        wait, exposed = mean.pop("wait"), min(each["wait"] for each in seconds)
+        return cls(**mean, exposed=exposed, idle=wait - exposed)
+
+
+def _require_a_core_each(count: int) -> None:
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", whole_number("count", count)))  # torchrun's
+    if ranks.device_kind(local) == "cpu" and local > usable_cores():
+        raise ValueError(
+            f"count={count}: expected at most {usable_cores()} ranks, one for each core; ranks that share a "
+            "core take turns, so that neither their throughput nor their U says anything"
+        )
+
+
+# --- inside a rank ---
+
+
+def _multiply(sizes: Sequence[int], dtype: torch.dtype, repeats: int) -> dict[int, list[float]]:
+    """This rank's FLOP/s at products of each size, all ranks at once."""
+    rates = {}
+    for size in sizes:
+        # Random, since some devices multiply zeros faster.
+        first, second = (torch.randn(size, size, device=ranks.device()).to(dtype) for _ in range(2))
+        product = torch.empty_like(first)
+        multiply_once = functools.partial(torch.mm, first, second, out=product)
+        multiply_once()
+        times = max(1, math.ceil(_SECONDS_OF_PRODUCTS / _seconds(multiply_once)))
+        seconds = [_seconds(functools.partial(_repeat, multiply_once, times)) for _ in range(repeats)]
+        rates[size] = [times * 2 * size**3 / each for each in seconds]
+    return rates
+
+
+def _repeat(do: Callable[[], object], times: int) -> None:
+    for _ in range(times):
+        do()
+
+
+def _best(of_ranks: Sequence[dict[int, list[float]]]) -> float:
+    """The best size's FLOP/s: of all ranks together in a repeat, the median over repeats."""
+    return max(
+        median(map(sum, zip(*(rates[size] for rates in of_ranks), strict=True))) for size in of_ranks[0])
+
+
+def _measure(
+    make_run: Callable[[], _Run], sizes: Sequence[int], repeats: int
+) -> tuple[dict[int, list[float]], list[dict[str, float]]]:
+    """This rank's FLOP/s at matrix products, and for each repeat its seconds of each part."""
+    run = make_run()
+    rates: dict[int, list[float]] = {}
+    rounds = []
+    for number in range(_WARM_UP + repeats):
+        products = _multiply(sizes, torch.float32, 1)
+        seconds = run.round()
+        if number >= _WARM_UP:
+            rounds.append(seconds)
+            for size, (rate,) in products.items():
+                rates.setdefault(size, []).append(rate)
+    return rates, rounds
+
+
+class _Run:
+    """A module that is trained on all ranks, and a copy of it that communicates nothing."""
+
+    def __init__(
+        self, config: TransformerConfig, batch: int, sequence: int, buckets: dict, all_reduce: Callable
+    ) -> None:
+        self._alone = GPT(config, attention="fused").to(ranks.device())
+        self._together = BucketedDataParallel(copy.deepcopy(self._alone), all_reduce=all_reduce, **buckets)
+        both = (self._alone, self._together.module)
+        self._optimizers = [torch.optim.AdamW(each.parameters(), lr=1e-4) for each in both]
+        self._tokens, self._batch = corpus.tokens(), (batch, sequence)
+        self._generator = torch.Generator().manual_seed(dist.get_rank())
+        self._record = timeline.Recorder()
+
+    def round(self) -> dict[str, float]:
+        """Seconds of each part, alone, and of the whole step and the wait in it."""
+        data = self._data()
+        alone, together = self._optimizers
+        seconds = {
+            "data": _seconds(self._data),
+            "compute": _seconds(lambda: self._backward(self._alone, data)),
+            "optimizer": _seconds(lambda: _update(alone)),
+            "step": _seconds(lambda: self._step(together)),
+        }
+        return seconds | {"wait": self._record.spans[-1].seconds}
+
+    def _step(self, optimizer: torch.optim.Optimizer) -> None:
+        self._backward(self._together, self._data())
+        with self._record("idle", "wait"):
+            self._together.finish()
+        _update(optimizer)
+
+    def _data(self) -> tuple[torch.Tensor, ...]:
+        found = corpus.batch(self._tokens, *self._batch, self._generator)
+        return tuple(part.to(ranks.device()) for part in found)
+
+    def _backward(self, module: torch.nn.Module, data: tuple[torch.Tensor, ...]) -> None:
+        inputs, targets = data
+        torch.nn.functional.cross_entropy(module(inputs).flatten(0, 1), targets.flatten()).backward()
+
+
+def _update(optimizer: torch.optim.Optimizer) -> None:
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def _seconds(do: Callable[[], object]) -> float:
+    """How long it takes this rank, while the others do the same."""
+    dist.barrier()
+    _finish_device_work()
+    began = time.perf_counter()
+    do()
+    _finish_device_work()
+    return time.perf_counter() - began
+
+
+def _finish_device_work() -> None:
+    if ranks.device().type == "cuda":
+        torch.cuda.synchronize()
