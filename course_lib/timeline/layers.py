@@ -3,7 +3,8 @@
 Backward hooks of modules are not used: for a layer whose input needs no gradient, as the first one's, torch
 calls them when its backward pass begins; and they put views around a module's inputs and outputs, which
 forbids in-place operations.  Hooks of tensors change nothing.  That of a layer's output is called just before
-autograd goes back through the layer, and the last of its input's and its parameters' when that is done.
+autograd goes back through the layer, and that of its input when it is through; where the input needs no
+gradient, the last one of its parameters' gradients is the end.
 """
 
 from __future__ import annotations
@@ -17,20 +18,12 @@ import torch
 
 @dataclass(frozen=True)
 class _Mark:
-    """Something of a layer's backward pass was done: of that of one ``visit``, a call, where this is known.
+    """Something of a layer's backward pass was done: of that of one ``visit``, a call, if this is known."""
 
-    Several ``layers`` where a parameter is shared.
-    """
-
-    layers: frozenset[str]
+    layer: str
     time: Any
     visit: object = None
     begins: bool = False
-
-    @property
-    def layer(self) -> str:
-        (name,) = self.layers
-        return name
 
     def holds(self, other: _Mark) -> bool:
         """Whether the other one's layer is a part of this one's."""
@@ -48,14 +41,13 @@ class LayerMarks:
         self._backward: list[_Mark] = []
         self._begun: dict[str, list[Any]] = {}  # forward passes that are not over
         self._handles: list[Any] = []
+        self._by_parameters: set[str] = set()  # layers whose parameters tell their end
         named = {} if module is None else _chosen(module, layers)
         for name, layer in named.items():
             self._handles.append(layer.register_forward_pre_hook(self._begin_forward(name)))
             # Always, since checkpointing leaves a module by an exception when it has all that it needs.
             after = layer.register_forward_hook(self._end_forward(name), with_kwargs=True, always_call=True)
             self._handles.append(after)
-        for parameter, names in _owners(named).items():
-            self._handles.append(parameter.register_post_accumulate_grad_hook(self._add(names)))
 
     def remove(self) -> None:
         for handle in self._handles:
@@ -80,7 +72,7 @@ class LayerMarks:
         for mark in self._backward[at + 1 :]:
             if mark.begins and not layer.holds(mark) and not mark.holds(layer):
                 return mark.time if last is None else last
-            if mark.visit is layer.visit or (mark.visit is None and layer.layer in mark.layers):
+            if mark.visit is layer.visit or (mark.visit is None and mark.layer == layer.layer):
                 last = mark.time
         return layer.time if last is None else last
 
@@ -97,29 +89,39 @@ class LayerMarks:
             self._forward.append((label, self._begun[name].pop(), self._mark()))
             inputs = list(_tensors((args, kwargs)))
             outputs = [each for each in _tensors(output) if all(each is not other for other in inputs)]
-            self._follow_back(name, inputs if outputs else [], outputs)
+            if outputs:
+                self._follow_back(name, inputs, outputs)
+                if not any(tensor.requires_grad for tensor in inputs):
+                    self._follow_parameters(name, module)
 
         return hook
 
     def _follow_back(self, name: str, inputs: list[torch.Tensor], outputs: list[torch.Tensor]) -> None:
-        layers, visit = frozenset([name]), object()
-        begin, add = self._begin(layers, visit), self._add(layers, visit)
+        visit = object()
+        begin, add = self._begin(name, visit), self._add(name, visit)
         for tensors, hook in ((outputs, begin), (inputs, add)):
             self._handles += [tensor.register_hook(hook) for tensor in tensors if tensor.requires_grad]
 
-    def _begin(self, layers: frozenset[str], visit: object) -> Callable[[torch.Tensor], None]:
+    def _follow_parameters(self, name: str, layer: torch.nn.Module) -> None:
+        if name not in self._by_parameters and torch.is_grad_enabled():
+            self._by_parameters.add(name)
+            trained = [each for each in layer.parameters() if each.requires_grad]
+            hook = self._add(name)
+            self._handles += [each.register_post_accumulate_grad_hook(hook) for each in trained]
+
+    def _begin(self, name: str, visit: object) -> Callable[[torch.Tensor], None]:
         """At the first of several outputs."""
         begun = []
 
         def hook(_: torch.Tensor) -> None:
             if not begun:
                 begun.append(True)
-                self._backward.append(_Mark(layers, self._mark(), visit, begins=True))
+                self._backward.append(_Mark(name, self._mark(), visit, begins=True))
 
         return hook
 
-    def _add(self, layers: frozenset[str], visit: object = None) -> Callable[[torch.Tensor], None]:
-        return lambda _: self._backward.append(_Mark(layers, self._mark(), visit))
+    def _add(self, name: str, visit: object = None) -> Callable[[torch.Tensor], None]:
+        return lambda _: self._backward.append(_Mark(name, self._mark(), visit))
 
 
 def _chosen(module: torch.nn.Module, layers: Sequence[str] | None) -> dict[str, torch.nn.Module]:
@@ -139,16 +141,6 @@ def _children(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Module]]:
             yield from ((f"{name}.{part}", layer) for part, layer in child.named_children())
         else:
             yield name, child
-
-
-def _owners(named: dict[str, torch.nn.Module]) -> dict[torch.nn.Parameter, frozenset[str]]:
-    """Each trained parameter with the layers that have it: several, if it is shared."""
-    owners: dict[torch.nn.Parameter, set[str]] = {}
-    for name, layer in named.items():
-        for parameter in layer.parameters():
-            if parameter.requires_grad:
-                owners.setdefault(parameter, set()).add(name)
-    return {parameter: frozenset(names) for parameter, names in owners.items()}
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

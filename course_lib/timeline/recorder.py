@@ -26,8 +26,8 @@ class Recorder:
     ``clock_offset`` is what ``timeline.clock_offset()`` found.  On a GPU, marks are put on the current
     stream, and times are those at which the GPU came to them.  (Not yet run on a GPU.)
 
-    What is recorded computes what it would without, bit for bit.  A rank is slowed by some microseconds for
-    each span; ``benchmarks/timeline.py`` measures it.
+    What is recorded computes what it would without, bit for bit.  Each span costs the rank
+    some tens of microseconds; ``benchmarks/timeline.py`` measures it.
     """
 
     def __init__(self, clock_offset: float | tuple[float, float] = 0.0) -> None:
