@@ -12,13 +12,17 @@ from pathlib import Path
 
 from course_lib.timeline.spans import LANES, Span, in_tracks
 
+# Parts of a microsecond, about nanoseconds: a power of 2, for which start + duration is an exact float.
+# With decimals, viewers may see an event end after the next one's start, and put that inside of it.
+_PARTS = 1024
+
 
 def save_trace(spans: Sequence[Span], path: str | Path) -> Path:
     """Write the spans to ``path``; time starts with the earliest.  Raises ValueError without spans.
 
-    Each span is a complete event ("ph": "X"): name, start and duration to the nanosecond, and in ``args`` its
-    kind, lane and step.  In a thread a viewer wants events that follow or lie within one another, so a lane
-    whose spans do neither has several.
+    Each span is a complete event ("ph": "X"): name, start and duration, and in ``args`` its kind, lane and
+    step.  In a thread a viewer wants events that follow or lie within one another, so a lane whose spans do
+    neither has several.
     """
     if not spans:
         raise ValueError("spans=[]: expected at least one span to save")
@@ -41,8 +45,8 @@ def _rank(rank: int, spans: Sequence[Span], begin: float) -> Iterator[dict]:
 
 
 def _rounded(span: Span, begin: float) -> Span:
-    """In whole nanoseconds, so that what touched does not overlap by a rounding error."""
-    start, end = (round(1e9 * (time - begin)) for time in (span.start, span.end))
+    """In whole parts of a microsecond, so that what touched still does."""
+    start, end = (round(1e6 * _PARTS * (time - begin)) for time in (span.start, span.end))
     return Span(span.rank, span.kind, span.label, start, end, span.lane, span.step)
 
 
@@ -57,8 +61,8 @@ def _event(span: Span, thread: int) -> dict:
         "name": span.label or span.kind,
         "pid": span.rank,
         "tid": thread,
-        "ts": span.start / 1000,
-        "dur": (span.end - span.start) / 1000,
+        "ts": span.start / _PARTS,
+        "dur": (span.end - span.start) / _PARTS,
         "args": {"kind": span.kind, "label": span.label, "lane": span.lane, "step": span.step},
     }
 

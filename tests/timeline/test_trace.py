@@ -1,6 +1,7 @@
 """Traces have the form that viewers and torch.profiler agree on, and can be read back."""
 
 import json
+from itertools import accumulate, pairwise
 
 import pytest
 import torch
@@ -23,14 +24,18 @@ def events(path, phase):
     return [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == phase]
 
 
+def about(microseconds):
+    return pytest.approx(microseconds, abs=0.001)
+
+
 def test_a_span_is_a_complete_event_of_its_ranks_process(tmp_path):
     complete = events(save_trace(STEP, tmp_path / "step.json"), "X")
     assert [(e["name"], e["pid"], e["ts"], e["dur"]) for e in complete] == [
-        ("backward layers.0", 0, 100, 1000),
-        ("wait", 0, 1100, 1900),
-        ("bucket 0", 0, 500, 1500),
-        ("bucket 1", 0, 1000, 2000),
-        ("backward layers.0", 1, 0, 1000),
+        ("backward layers.0", 0, about(100), about(1000)),
+        ("wait", 0, about(1100), about(1900)),
+        ("bucket 0", 0, about(500), about(1500)),
+        ("bucket 1", 0, about(1000), about(2000)),
+        ("backward layers.0", 1, 0, about(1000)),
     ]
     assert complete[1]["args"] == {"kind": "idle", "label": "wait", "lane": "compute", "step": 3}
 
@@ -84,13 +89,23 @@ def test_what_is_read_is_what_was_saved_from_the_earliest_start(tmp_path_factory
     begin = min(span.start for span in spans)
 
     def in_words(span, begin):
-        start, end = round(1e9 * (span.start - begin)), round(1e9 * (span.end - begin))
+        start, end = (round(1e6 * 1024 * (time - begin)) for time in (span.start, span.end))
         return start, end, span.rank, span.kind, span.label, span.lane, span.step
 
     assert sorted(in_words(s, 0) for s in found) == sorted(in_words(s, begin) for s in spans)
     assert [s.start for s in found] == sorted(s.start for s in found)
     for event in events(path, "X"):
         assert event["ts"] >= 0 and event["dur"] >= 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(1e-7, 10), min_size=2, max_size=20))
+def test_what_follows_at_once_does_not_overlap_when_a_viewer_adds_up(tmp_path_factory, lengths):
+    ends = list(accumulate(lengths, initial=35_000.1))
+    spans = [Span(0, "compute", "", start, end) for start, end in pairwise(ends)]
+    path = save_trace(spans, tmp_path_factory.mktemp("trace") / "a.json")
+    for first, second in pairwise(events(path, "X")):
+        assert first["ts"] + first["dur"] == second["ts"]
 
 
 def test_nothing_is_not_saved(tmp_path):
