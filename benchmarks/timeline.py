@@ -41,7 +41,8 @@ def take_turns() -> tuple[dict[str, list[float]], int]:
 
     seconds = {"without": [], "with": []}
     for step in range(STEPS + 1):
-        for name, block in (("without", no_record), ("with", record)):
+        turns = [("without", no_record), ("with", record)]
+        for name, block in turns if step % 2 else reversed(turns):
             dist.barrier()
             began = time.perf_counter()
             with record.step(module) if name == "with" else nullcontext():
