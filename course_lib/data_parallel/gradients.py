@@ -75,7 +75,7 @@ def real(tensor: torch.Tensor) -> torch.Tensor:
 
 def require_no_ddp(module: torch.nn.Module) -> None:
     require_module(module)
-    if any(isinstance(part, DistributedDataParallel) for part in module.modules()):
-        raise ValueError(
-            "the module is inside torch's DistributedDataParallel, which has averaged its gradients already"
-        )
+    for part in module.modules():
+        if isinstance(part, DistributedDataParallel) or getattr(part, "averages_gradients", False):
+            kind = type(part).__name__
+            raise ValueError(f"the module is inside {kind}, which averages its gradients itself")

@@ -6,18 +6,22 @@ from run to run, so they are left out; files are named without their folder.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import linecache
 import os
 import sys
 import sysconfig
+import threading
 import traceback
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby, takewhile
 from pathlib import Path
 from types import FrameType, TracebackType
 
 RANK_START = str(Path(__file__).with_name("rank_process.py"))  # what calls the learner's function
+_this_thread = threading.local()
 _LONGEST_TEXT = 80  # characters of a line that are shown
 _LIBRARY_FOLDERS = tuple(
     {
@@ -56,13 +60,26 @@ def line_at(file: str, number: int, function: str = "") -> Line:
 
 
 def learners_frame() -> FrameType:
-    """The innermost frame of the caller's stack that is the learner's; the innermost one if none is."""
+    """The innermost frame of the caller's stack that is the learner's.
+
+    Where none is, the one on whose behalf the caller's thread works; else the innermost one.
+    """
     innermost = frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename != RANK_START:
         if not is_library(frame.f_code.co_filename):
             return frame
         frame = frame.f_back
-    return innermost
+    return getattr(_this_thread, "on_behalf_of", None) or innermost
+
+
+@contextlib.contextmanager
+def on_behalf_of(frame: FrameType) -> Iterator[None]:
+    """What this thread does in the block counts as done by the frame of another thread."""
+    _this_thread.on_behalf_of = frame
+    try:
+        yield
+    finally:
+        _this_thread.on_behalf_of = None
 
 
 def lines_of(trace: TracebackType | None) -> list[Line]:

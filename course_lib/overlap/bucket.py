@@ -1,0 +1,144 @@
+"""A bucket: the gradients of some parameters, side by side in one row of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+
+from course_lib.data_parallel.gradients import real
+from course_lib.overlap.channel import Channel
+
+AllReduce = Callable[[torch.Tensor], object]
+
+
+@dataclass(eq=False)
+class Place:
+    """A parameter's part of its bucket, and how often a backward pass has reached it."""
+
+    name: str
+    parameter: torch.nn.Parameter
+    bucket: Bucket
+    view: torch.Tensor  # shape and layout of the parameter
+    expected: int = 1  # gradients in a step, as many as in the last one
+    arrived: int = 0
+    had_gradient: bool = False  # when the bucket's reduction started
+
+    @property
+    def is_cleared(self) -> bool:
+        """Whether the gradient was dropped since then, as by ``zero_grad()``."""
+        return self.had_gradient and self.parameter.grad is None
+
+    def collect(self) -> None:
+        """Move a gradient that autograd has put elsewhere into the bucket."""
+        gradient = self.parameter.grad
+        if gradient is None or gradient.data_ptr() == self.view.data_ptr():
+            return
+        if gradient.layout != torch.strided:
+            raise ValueError(
+                f"{self.name} has a gradient of layout {gradient.layout}: expected a dense one, since a bucket "
+                "holds every element. An embedding's is dense with sparse=False."
+            )
+        if gradient.dtype != self.view.dtype:
+            raise ValueError(
+                f"{self.name} has a gradient of {gradient.dtype}: expected {self.view.dtype}, as when the "
+                "buckets were made"
+            )
+        self.view.copy_(gradient.detach())
+        self.parameter.grad = self.view
+
+
+class Bucket:
+    """One row: gradients, then a flag for each parameter (is there a gradient?), then flags of the step.
+
+    A parameter without a gradient counts as zero.  After the reduction a flag above 0 says that some rank had
+    one.
+    """
+
+    def __init__(self, named: Sequence[tuple[str, torch.nn.Parameter]], flags_of_step: int):
+        like = named[0][1]
+        self.numel = sum(parameter.numel() for _, parameter in named)
+        lengths = [self.numel, len(named), flags_of_step]
+        self.row = torch.zeros(sum(lengths), dtype=dtype_of(like), device=like.device)
+        gradients, self.used, self.flags_of_step = self.row.split(lengths)
+        parts = gradients.split([parameter.numel() for _, parameter in named])
+        self.places = [
+            Place(name, parameter, self, _shaped(part, parameter))
+            for part, (name, parameter) in zip(parts, named, strict=True)
+        ]
+        self.begin()
+
+    def begin(self) -> None:
+        """For the next step."""
+        for place in self.places:
+            place.expected, place.arrived = max(1, place.arrived), 0
+        self.missing = len(self.places)  # that have fewer gradients than expected
+        self._reduction, self._mean_so_far = None, None
+
+    @property
+    def is_started(self) -> bool:
+        return self._reduction is not None
+
+    @property
+    def is_reopened(self) -> bool:
+        return self._mean_so_far is not None
+
+    def start(self, channel: Channel, all_reduce: AllReduce) -> None:
+        """Let the channel average the row over all ranks."""
+        for place in self.places:
+            place.collect()
+            place.had_gradient = place.parameter.grad is not None
+            if not place.had_gradient:
+                place.view.zero_()
+        self.used.copy_(torch.tensor([float(place.had_gradient) for place in self.places]))
+        channel.follow()
+        self._reduction = channel.start(lambda: self._average(all_reduce))
+
+    def _average(self, all_reduce: AllReduce) -> None:
+        self.local_norm_sq = None if self.is_reopened else self.norm_sq()
+        row = real(self.row)
+        row /= dist.get_world_size()  # before the sum: in float16 the sum would overflow
+        all_reduce(row)
+
+    def norm_sq(self) -> torch.Tensor:
+        """Of the gradients as they are; float32 at least, since squares of half types overflow or vanish."""
+        precise = torch.promote_types(self.row.dtype, torch.float32)
+        return torch.linalg.vector_norm(self.row[: self.numel], dtype=precise).real.square()
+
+    def wait(self) -> None:
+        if self._reduction is not None:
+            self._reduction.result()
+
+    def reopen(self) -> None:
+        """Put the mean so far aside, so that what comes later can be averaged by itself."""
+        self.wait()
+        for place, used in zip(self.places, self.used, strict=True):
+            if place.is_cleared:
+                place.view.zero_()
+                used.zero_()
+        self._mean_so_far = self.row.clone()
+        self.row.zero_()
+        self._reduction = None
+
+    def close(self) -> None:
+        """Add what was put aside."""
+        self.row += self._mean_so_far
+
+    def hand_out(self, used: Sequence[float]) -> None:
+        """Give every parameter its mean gradient, or None if no rank had one."""
+        for place, is_used in zip(self.places, used, strict=True):
+            place.parameter.grad = place.view if is_used else None
+
+
+def dtype_of(parameter: torch.nn.Parameter) -> torch.dtype:
+    """The type of its gradients."""
+    return parameter.grad_dtype or parameter.dtype
+
+
+def _shaped(part: torch.Tensor, parameter: torch.nn.Parameter) -> torch.Tensor:
+    """A row's part with the parameter's shape and, where it has no gaps, its layout."""
+    strides = torch.empty_like(parameter, device="meta").stride()
+    return part.as_strided(parameter.shape, strides)
+

@@ -1,0 +1,230 @@
+"""A module whose gradients are averaged over all ranks, bucket by bucket, during the backward pass."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import torch
+import torch.distributed as dist
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+from torch.utils.hooks import RemovableHandle
+
+from course_lib import buckets
+from course_lib.all_reduce import ring
+from course_lib.data_parallel import broadcast_parameters
+from course_lib.data_parallel.gradients import require_no_ddp
+from course_lib.data_parallel.modules import parameters, require_same_modules
+from course_lib.overlap import channel
+from course_lib.overlap.bucket import Bucket, Place, dtype_of
+
+if TYPE_CHECKING:
+    from course_lib.noise_scale import Meter
+
+
+class BucketedDataParallel(torch.nn.Module):
+    """Averages gradients over all ranks in buckets, and hides that behind the rest of the backward pass.
+
+    Trained parameters are put into buckets in reverse order.  A hook moves each new gradient into its
+    bucket, and ``parameter.grad`` is from then on a part of the bucket.  When a bucket is full, its
+    all-reduce starts on a channel of its own: a thread, or on GPUs a CUDA stream.  All ranks start the
+    buckets in the same order.  ``finish()`` starts what is left, the last bucket at least, and waits for all.
+
+    ``bucket_mb``, ``first_bucket_mb``: MiB in a bucket, and in the first one, which can start early.
+    ``overlap``: False starts all buckets in ``finish()``, in the calling thread.
+    ``all_reduce(tensor)``: sums a row over all ranks in place; the course's ring by default, or
+    ``dist.all_reduce``, or the learner's own.  It is called once for each bucket and step.
+
+    A gradient is None after ``finish()`` if it was on every rank, and a rank without one counts as zero where
+    another has one: a flag for each parameter travels in its bucket.  The host waits for these flags.
+
+    Gradients may arrive in several pieces, from several backward passes or from reentrant checkpointing.  A
+    bucket expects as many as in the step before.  One that starts too early is averaged a second time in
+    ``finish()``, by itself, so that the result is right and one more all-reduce was needed.
+
+    All ranks begin with rank 0's parameters and buffers.  Buffers then stay each rank's own, as BatchNorm's
+    statistics of the samples it saw; save rank 0's.  ``.module.state_dict()`` has the names without wrapper.
+
+    ValueError for modules that differ between ranks, that hold DistributedDataParallel or are on several
+    devices, and where there is nothing to train; in the backward pass for sparse gradients.  RuntimeError
+    from ``optimizer.step()`` where ``finish()`` was forgotten, before any weight is changed.
+    """
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        bucket_mb: float = 25.0,
+        first_bucket_mb: float = 1.0,
+        overlap: bool = True,
+        all_reduce: Callable[[torch.Tensor], object] | None = None,
+    ):
+        super().__init__()
+        require_no_ddp(module)
+        limits = buckets.limits(bucket_mb, first_bucket_mb)
+        broadcast_parameters(module)
+        self.module = module
+        self._all_reduce = all_reduce or ring
+        self._overlap = overlap
+        self._buckets = _fill(_trained(module), *limits)
+        device = self._buckets[0].row.device
+        self._channel = channel.beside(device) if overlap else channel.InTurn()
+        self._in_buckets = {place.parameter for bucket in self._buckets for place in bucket.places}
+        self._next = 0  # the bucket to start
+        self._synchronizing = True
+        self._unfinished = False
+        weakref.finalize(self, _remove, self._add_hooks())
+
+    averages_gradients = True  # so that nothing else does it again
+
+    @property
+    def buckets(self) -> list[list[str]]:
+        """The names of the parameters in each bucket, in the order in which buckets are reduced."""
+        return [[place.name for place in bucket.places] for bucket in self._buckets]
+
+    def forward(self, *args, **kwargs):
+        return self.module(*args, **kwargs)
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Backward passes inside only add up: for all micro-batches but the last one."""
+        before, self._synchronizing = self._synchronizing, False
+        try:
+            yield
+        finally:
+            self._synchronizing = before
+
+    def finish(self) -> None:
+        """Wait until all gradients are averaged.  Once in a step, on every rank, before the optimizer's step.
+
+        Also on a rank that had nothing to compute.  Raises RuntimeError inside ``no_sync()``, and what went
+        wrong in an all-reduce.
+        """
+        if not self._synchronizing:
+            raise RuntimeError("finish() inside no_sync(): call it after the block, once in a step")
+        self._require_all_in_buckets()
+        *others, last = self._buckets
+        for bucket in others:
+            if bucket.is_started and any(place.is_cleared for place in bucket.places):
+                bucket.reopen()
+        for bucket in others[self._next :]:
+            self._start(bucket)
+        last.flags_of_step.copy_(torch.tensor([float(bucket.is_reopened) for bucket in others]))
+        self._start(last)
+        for bucket in self._buckets:
+            bucket.wait()
+        self._average_again(last.flags_of_step.tolist())
+        for bucket in self._buckets:
+            bucket.hand_out(bucket.used.tolist())
+            bucket.begin()
+        self._next, self._unfinished = 0, False
+
+    def update_meter(self, meter: Meter, samples: float) -> None:
+        """Tell a noise meter of this step: after ``finish()``, before clipping, on every rank.
+
+        ``samples``: of each rank, in the mean that its loss was.  The gradients of the ranks are the small
+        batches, and their squared norms were taken before the reduction.  One all-reduce of 8 bytes more.
+        Raises ValueError on a single rank, and where gradients were averaged in two pieces.
+        """
+        norms_sq = [bucket.local_norm_sq for bucket in self._buckets]
+        if dist.get_world_size() == 1 or None in norms_sq:
+            raise ValueError("the noise scale needs two ranks or more, and gradients reduced in one piece")
+        small = torch.stack([each.double() for each in norms_sq]).sum()
+        ring(small)
+        big = sum(bucket.norm_sq() for bucket in self._buckets)
+        ranks = dist.get_world_size()
+        meter.update(small.item() / ranks, big.item(), samples, ranks * samples)
+
+    def _average_again(self, reopened: list[float]) -> None:
+        """What came too late on any rank.  Ranks on which nothing did add zero."""
+        again = [bucket for bucket, flag in zip(self._buckets, reopened, strict=False) if flag]
+        for bucket in again:
+            if not bucket.is_reopened:
+                bucket.reopen()
+            self._start(bucket)
+        for bucket in again:
+            bucket.wait()
+            bucket.close()
+
+    def _start(self, bucket: Bucket) -> None:
+        bucket.start(self._channel, self._all_reduce)
+
+    def _require_all_in_buckets(self) -> None:
+        for name, parameter in parameters(self.module):
+            if parameter.grad is not None and parameter not in self._in_buckets:
+                raise ValueError(
+                    f"{name} has a gradient, but no bucket: it was frozen, or not there, when the buckets "
+                    "were made; wrap the module again"
+                )
+
+    # --- called by autograd and by optimizers ---
+
+    def _add_hooks(self) -> list[RemovableHandle]:
+        handles = [register_optimizer_step_pre_hook(_weakly(self._before_step))]
+        for bucket in self._buckets:
+            for place in bucket.places:
+                before, after = _weakly(self._before_gradient, place), _weakly(self._after_gradient, place)
+                handles.append(place.parameter.register_hook(before))
+                handles.append(place.parameter.register_post_accumulate_grad_hook(after))
+        return handles
+
+    def _before_gradient(self, place: Place, gradient: torch.Tensor) -> None:
+        self._unfinished = True
+        if place.bucket.is_started:  # autograd would add to what is being reduced
+            place.bucket.reopen()
+
+    def _after_gradient(self, place: Place, parameter: torch.nn.Parameter) -> None:
+        place.collect()
+        self._channel.follow()
+        if self._synchronizing:
+            place.arrived += 1
+            place.bucket.missing -= place.arrived == place.expected
+            self._start_full()
+
+    def _start_full(self) -> None:
+        while self._overlap and self._next < len(self._buckets) - 1 and not self._buckets[self._next].missing:
+            self._start(self._buckets[self._next])
+            self._next += 1
+
+    def _before_step(self, optimizer: torch.optim.Optimizer, *arguments: object) -> None:
+        stepped = (parameter for group in optimizer.param_groups for parameter in group["params"])
+        if self._unfinished and any(parameter in self._in_buckets for parameter in stepped):
+            raise RuntimeError(
+                "optimizer.step() before finish(): the gradients are not averaged yet, and the weights of the "
+                "ranks would go apart; call finish() first, once for all backward passes of the step"
+            )
+
+
+def _trained(module: torch.nn.Module) -> list[tuple[str, torch.nn.Parameter]]:
+    trained = {name: each for name, each in parameters(module) if each.requires_grad}
+    require_same_modules(trained)
+    if not trained:
+        raise ValueError("the module has nothing to train: expected a parameter with requires_grad=True")
+    if len(devices := {str(parameter.device) for parameter in trained.values()}) > 1:
+        raise ValueError(f"the parameters are on {' and '.join(sorted(devices))}: expected one device")
+    return list(trained.items())
+
+
+def _fill(trained: list[tuple[str, torch.nn.Parameter]], bucket_bytes: float, first: float) -> list[Bucket]:
+    dtypes = [dtype_of(parameter) for _, parameter in trained]
+    sizes = [each.numel() * dtype.itemsize for dtype, (_, each) in zip(dtypes, trained, strict=True)]
+    indices = buckets.assign(sizes, bucket_bytes, first, dtypes)
+    of_step = [0] * (len(indices) - 1) + [len(indices) - 1]  # the last bucket speaks for the others
+    return [Bucket([trained[i] for i in each], flags) for each, flags in zip(indices, of_step, strict=True)]
+
+
+def _weakly(method: Callable, *first: object) -> Callable[..., None]:
+    """Calls the method as long as its object is there, and keeps nothing alive."""
+    reference = weakref.WeakMethod(method)
+
+    def call(*arguments: object) -> None:
+        if (bound := reference()) is not None:
+            bound(*first, *arguments)
+
+    return call
+
+
+def _remove(handles: list[RemovableHandle]) -> None:
+    for handle in handles:
+        handle.remove()
