@@ -106,7 +106,7 @@ class Step:
         wait = [_span("idle", "wait", self.backward_end, done)] if done > self.backward_end else []
         reductions = (_span("communication", f"bucket {index}", bucket.start, bucket.end)
                       for index, bucket in enumerate(self.buckets))  # fmt: skip
-        optimizer = _span("compute", "optimizer", done, self.seconds)
+        optimizer = _span("optimizer state", "optimizer", done, self.seconds)
         return (*(_span("compute", *event) for event in self.compute), *wait, optimizer, *reductions)
 
 

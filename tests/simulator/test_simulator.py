@@ -83,7 +83,7 @@ def test_spans_are_the_step():
     step = simulate_step(THREE[1:], seconds_by_hand, **BY_HAND)
     assert [(span.kind, span.label, span.start, span.end) for span in step.spans] == [
         ("compute", "forward b", 0, 1), ("compute", "forward c", 1, 2), ("compute", "backward c", 2, 5),
-        ("compute", "backward b", 5, 7), ("idle", "wait", 7, 10), ("compute", "optimizer", 10, 10.25),
+        ("compute", "backward b", 5, 7), ("idle", "wait", 7, 10), ("optimizer state", "optimizer", 10, 10.25),
         ("communication", "bucket 0", 5, 7.5), ("communication", "bucket 1", 7.5, 10),
     ]  # fmt: skip
 
