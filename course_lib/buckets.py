@@ -46,7 +46,7 @@ def assign(
 
 
 def limits(bucket_mb: float, first_bucket_mb: float) -> tuple[float, float]:
-    """Bytes of ``bucket_mb`` and ``first_bucket_mb``, which are MiB; the first bucket is never the larger one.
+    """Bytes of ``bucket_mb`` and ``first_bucket_mb``, which are MiB; the first is never the larger one.
 
     Raises ValueError unless both are above 0.
     """

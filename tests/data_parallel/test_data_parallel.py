@@ -464,7 +464,7 @@ def refused_averages():
 
 def test_what_would_be_averaged_wrongly_is_refused():
     for ddp, inside, sparse, no_module in run(refused_averages, 2):
-        assert ddp == inside and "DistributedDataParallel, which has averaged" in ddp
+        assert ddp == inside and "inside DistributedDataParallel, which averages" in ddp
         assert "parameter weight has a gradient of layout torch.sparse_coo" in sparse
         assert "expected a torch.nn.Module" in no_module
 
