@@ -8,23 +8,20 @@ Ranks that share a machine also share its cores and its memory, so one rank alon
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, pairwise
 from statistics import median
 from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
 
 from course_lib.arguments import whole_number
 from course_lib.simulator import Layer
+from course_lib.timeline import Recorder, Span
 
-Layers = dict[str, list[nn.Parameter]]  # in the order of the forward pass: a module, and what it holds
+Layers = dict[str, list[torch.nn.Parameter]]  # in the order of the forward pass: a module, and what it holds
+_FORWARD, _BACKWARD, _OPTIMIZER = "whole forward", "whole backward", "optimizer"
 
 
 class StepTimes(NamedTuple):
@@ -35,7 +32,10 @@ class StepTimes(NamedTuple):
 
 
 def measure(
-    module: nn.Module, loss_of: Callable[[], Tensor], optimizer: torch.optim.Optimizer, repeats: int = 9
+    module: torch.nn.Module,
+    loss_of: Callable[[], torch.Tensor],
+    optimizer: torch.optim.Optimizer,
+    repeats: int = 9,
 ) -> StepTimes:
     """What a step takes layer by layer, measured inside ranks; each of them gets the same answer.
 
@@ -50,23 +50,44 @@ def measure(
     whole_number("repeats", repeats)
     if not any(parameter.requires_grad for parameter in module.parameters()):
         raise ValueError("module has no trainable parameters: expected one that can be trained")
-    _step(module, loss_of, optimizer)  # warms up
-    steps = [_step(module, loss_of, optimizer) for _ in range(repeats)]
-    layers = _layers(module, steps[0].began)
-    of_this_rank = [median(times) for times in zip(*(step.ends(layers) for step in steps), strict=True)]
+    steps = [_step(module, loss_of, optimizer) for _ in range(1 + repeats)]
+    layers = _layers(module, _ran(steps.pop(0)))  # what only a first step does is left out
+    of_this_rank = [median(times) for times in zip(*(_ends(spans, layers) for spans in steps), strict=True)]
     of_ranks: list[list[float]] = [[] for _ in range(dist.get_world_size())]
     dist.all_gather_object(of_ranks, of_this_rank)
-    *passes, step_end = map(max, zip(*of_ranks, strict=True))
-    seconds = [end - start for start, end in pairwise([0.0, *passes])]
+    ends = [max(times) for times in zip(*of_ranks, strict=True)]
+    *seconds, optimizer_seconds = (end - start for start, end in pairwise([0.0, *ends]))
     forward, backward = seconds[: len(layers)], reversed(seconds[len(layers) :])
     timed = zip(layers.items(), forward, backward, strict=True)
     return StepTimes(
         [Layer(name or "module", tuple(map(_bytes, own)), *both) for (name, own), *both in timed],
-        step_end - passes[-1],
+        optimizer_seconds,
     )
 
 
-def _layers(module: nn.Module, ran: Iterable[str]) -> Layers:
+def _step(
+    module: torch.nn.Module, loss_of: Callable[[], torch.Tensor], optimizer: torch.optim.Optimizer
+) -> list[Span]:
+    record = Recorder()
+    optimizer.zero_grad()
+    dist.barrier()
+    with record.step(module, [name for name, _ in module.named_modules() if name]):
+        with record("compute", _FORWARD):
+            loss = loss_of()
+        with record("compute", _BACKWARD):
+            loss.backward()
+        with record("optimizer state", _OPTIMIZER):
+            optimizer.step()
+    return record.spans
+
+
+def _ran(spans: Sequence[Span]) -> list[str]:
+    """The modules that ran, in their order.  The one around them all, "", has no span, and began first."""
+    forward = (span.label.partition(" ") for span in spans)
+    return list(dict.fromkeys(["", *(name for kind, _, name in forward if kind == "forward")]))
+
+
+def _layers(module: torch.nn.Module, ran: Iterable[str]) -> Layers:
     """The modules that hold parameters, in the order in which they ``ran``.
 
     A parameter whose module never ran is that of the module around it, as attention's that calls a function
@@ -85,115 +106,33 @@ def _layers(module: nn.Module, ran: Iterable[str]) -> Layers:
     return layers
 
 
-def _bytes(parameter: nn.Parameter) -> int:
-    return parameter.numel() * parameter.element_size()
+def _ends(spans: Sequence[Span], layers: Layers) -> list[float]:
+    """When each layer ended forward, and then backward, the last one first, and the step; from its start.
 
-
-# --- one step ---
-
-
-@dataclass
-class _Noted:
-    """Moments of one step, in seconds since its start.
-
-    ``began``, ``ended``: a module's forward, in the order in which modules began.  ``reached``: backward had
-    the gradient of its output.  ``arrived``: a parameter's gradient was there.
+    A layer that is used again, as one that is checkpointed, ends forward at its first use, and backward at
+    its last one.
     """
-
-    began: dict[str, float]
-    ended: dict[str, float]
-    reached: dict[str, float]
-    arrived: dict[nn.Parameter, float]
-    passes: dict[str, float]
-
-    def ends(self, layers: Layers) -> list[float]:
-        """The ends of all layers forward, then of all backward, the last layer first, and of the step."""
-        names = list(layers)
-        forward = [self._forward_end(name, names) for name in names[:-1]]
-        backward = [self._backward_end(layers[name], before) for before, name in pairwise(names)]
-        # Before the first one's own end there is nothing left to do, and after the last one is the loss.
-        moments = [*forward, self.passes["forward"], *reversed(backward), self.passes["backward"]]
-        return [*accumulate(moments, max), self.passes["step"]]
-
-    def _forward_end(self, name: str, names: list[str]) -> float:
-        """A module with other layers inside is passed where it begins."""
-        inside = f"{name}." if name else ""
-        contains = any(other != name and other.startswith(inside) for other in names)
-        return (self.began if contains else self.ended)[name]
-
-    def _backward_end(self, own: list[nn.Parameter], before: str) -> float:
-        """Where a layer has no gradient of its own, as a head with a tied weight, the next one begins."""
-        arrived = [self.arrived[parameter] for parameter in own if parameter in self.arrived]
-        return max(arrived, default=self.reached.get(before, 0.0))
+    whole = {span.label: span for span in spans}
+    first = {span.label: span for span in reversed(spans)}
+    names, start = list(layers), whole[_FORWARD].start
+    forward = [_passed(first, name, names) for name in names[:-1]]
+    backward = [_last(spans, f"backward {name}", whole[_BACKWARD].start) for name in names[:0:-1]]
+    # The loss is part of the last layer, and whatever backward ends with part of the first one.
+    moments = [*forward, whole[_FORWARD].end, *backward, whole[_BACKWARD].end]
+    return [moment - start for moment in [*accumulate(moments, max), whole[_OPTIMIZER].end]]
 
 
-def _step(module: nn.Module, loss_of: Callable[[], Tensor], optimizer: torch.optim.Optimizer) -> _Noted:
-    clock = _CudaClock() if next(module.parameters()).is_cuda else _Clock()
-    noted = _Noted({}, {}, {}, {}, {})
-    optimizer.zero_grad()
-    with _hooks(module, noted, clock):
-        dist.barrier()
-        clock.start()
-        loss = loss_of()
-        noted.passes["forward"] = clock.now()
-        loss.backward()
-        noted.passes["backward"] = clock.now()
-        optimizer.step()
-        noted.passes["step"] = clock.now()
-    return _Noted(*(clock.seconds(moments) for moments in vars(noted).values()))
+def _passed(first: dict[str, Span], name: str, names: Sequence[str]) -> float:
+    """A layer with others inside it is passed where it begins."""
+    if not name:
+        return first[_FORWARD].start
+    span = first[f"forward {name}"]
+    return span.start if any(other.startswith(f"{name}.") for other in names) else span.end
 
 
-@contextmanager
-def _hooks(module: nn.Module, noted: _Noted, clock: _Clock) -> Iterator[None]:
-    """A module that runs twice, as one that is checkpointed: its first forward and its last backward count."""
-
-    def began(name: str, *_: object) -> None:
-        noted.began.setdefault(name, clock.now())
-
-    def ended(name: str, module: nn.Module, inputs: object, output: object) -> None:
-        noted.ended.setdefault(name, clock.now())
-        if isinstance(output, Tensor) and output.requires_grad:
-            output.register_hook(partial(note, noted.reached, name))
-
-    def note(moments: dict, key: object, *_: object) -> None:
-        moments[key] = clock.now()
-
-    with ExitStack() as hooks:
-        for name, each in module.named_modules():
-            hooks.callback(each.register_forward_pre_hook(partial(began, name)).remove)
-            hooks.callback(each.register_forward_hook(partial(ended, name)).remove)
-        for parameter in module.parameters():
-            if parameter.requires_grad:
-                hook = partial(note, noted.arrived, parameter)
-                hooks.callback(parameter.register_post_accumulate_grad_hook(hook).remove)
-        yield
+def _last(spans: Sequence[Span], label: str, default: float) -> float:
+    return max((span.end for span in spans if span.label == label), default=default)
 
 
-class _Clock:
-    """Moments, and what they are in seconds since the start."""
-
-    def start(self) -> None:
-        self._start = self.now()
-
-    def now(self) -> float:
-        return time.perf_counter()
-
-    def seconds(self, moments: dict) -> dict:
-        return {key: moment - self._start for key, moment in moments.items()}
-
-
-class _CudaClock(_Clock):
-    """A GPU gets to its work later than the processor has asked for it, so its own events tell the time."""
-
-    def start(self) -> None:
-        torch.cuda.synchronize()
-        super().start()
-
-    def now(self) -> torch.cuda.Event:
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
-
-    def seconds(self, moments: dict) -> dict:
-        torch.cuda.synchronize()
-        return {key: self._start.elapsed_time(moment) / 1e3 for key, moment in moments.items()}
+def _bytes(parameter: torch.nn.Parameter) -> int:
+    return parameter.numel() * parameter.element_size()

@@ -176,4 +176,4 @@ def _reductions(
 
 
 def _span(kind: str, label: str, start: float, end: float) -> Span:
-    return Span(0, kind, label, start, end)
+    return Span(0, kind, label, start, end, "communication" if kind == "communication" else "compute")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course_lib import buckets
+from course_lib import buckets, timeline
 from course_lib.simulator import Layer, simulate_step
 
 MIB = 2**20
@@ -86,6 +86,13 @@ def test_spans_are_the_step():
         ("compute", "backward b", 5, 7), ("idle", "wait", 7, 10), ("optimizer state", "optimizer", 10, 10.25),
         ("communication", "bucket 0", 5, 7.5), ("communication", "bucket 1", 7.5, 10),
     ]  # fmt: skip
+
+
+@given(layers, costs, settings)
+def test_spans_hide_and_expose_as_much_as_the_step(of, cost, given):
+    step = simulate_step(of, reduce_seconds(cost), **given)
+    assert timeline.exposed_seconds(step.spans) == {0: pytest.approx(step.exposed_seconds, abs=1e-9)}
+    assert timeline.hidden_seconds(step.spans) == {0: pytest.approx(step.hidden_seconds, abs=1e-9)}
 
 
 def test_without_parameters_or_other_ranks_nothing_is_exposed():
