@@ -1,0 +1,82 @@
+"""Spans as a trace that browsers' trace viewers open: https://ui.perfetto.dev, chrome://tracing.
+
+The format is Chrome's trace event format, which torch.profiler writes, too: times in microseconds, a process
+for each rank, a thread for each of its lanes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from course_lib.timeline.spans import LANES, Span, in_tracks
+
+
+def save_trace(spans: Sequence[Span], path: str | Path) -> Path:
+    """Write the spans to ``path``; time starts with the earliest.  Raises ValueError without spans.
+
+    Each span is a complete event ("ph": "X"): name, start and duration to the nanosecond, and in ``args`` its
+    kind, lane and step.  In a thread a viewer wants events that follow or lie within one another, so a lane
+    whose spans do neither has several.
+    """
+    if not spans:
+        raise ValueError("spans=[]: expected at least one span to save")
+    begin = min(span.start for span in spans)
+    events = [event for rank in sorted({span.rank for span in spans}) for event in _rank(rank, spans, begin)]
+    path = Path(path)
+    path.write_text(json.dumps({"displayTimeUnit": "ms", "traceEvents": events}, indent=0), encoding="utf-8")
+    return path
+
+
+def _rank(rank: int, spans: Sequence[Span], begin: float) -> Iterator[dict]:
+    yield _name("process", rank, 0, f"rank {rank}")
+    thread = 0
+    for lane in LANES:
+        rounded = [_rounded(span, begin) for span in spans if span.rank == rank and span.lane == lane]
+        for number, track in enumerate(in_tracks(rounded)):
+            yield _name("thread", rank, thread, lane if number == 0 else f"{lane} {number + 1}")
+            yield from (_event(span, thread) for span in track)
+            thread += 1
+
+
+def _rounded(span: Span, begin: float) -> Span:
+    """In whole nanoseconds, so that what touched does not overlap by a rounding error."""
+    start, end = (round(1e9 * (time - begin)) for time in (span.start, span.end))
+    return Span(span.rank, span.kind, span.label, start, end, span.lane, span.step)
+
+
+def _name(what: str, rank: int, thread: int, name: str) -> dict:
+    return {"ph": "M", "name": f"{what}_name", "pid": rank, "tid": thread, "args": {"name": name}}
+
+
+def _event(span: Span, thread: int) -> dict:
+    return {
+        "ph": "X",
+        "cat": span.kind,
+        "name": span.label or span.kind,
+        "pid": span.rank,
+        "tid": thread,
+        "ts": span.start / 1000,
+        "dur": (span.end - span.start) / 1000,
+        "args": {"kind": span.kind, "label": span.label, "lane": span.lane, "step": span.step},
+    }
+
+
+def read_trace(path: str | Path) -> list[Span]:
+    """The spans of a trace that ``save_trace`` wrote, in order of start; time starts at 0.
+
+    Raises ValueError for a file that holds something else.
+    """
+    try:
+        events = json.loads(Path(path).read_text(encoding="utf-8"))["traceEvents"]
+        spans = [_span(event) for event in events if event["ph"] == "X"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{Path(path).name}: expected a trace that save_trace wrote") from error
+    return sorted(spans, key=lambda span: (span.start, -span.end))
+
+
+def _span(event: dict) -> Span:
+    args, start = event["args"], event["ts"]
+    times = start / 1e6, (start + event["dur"]) / 1e6
+    return Span(event["pid"], args["kind"], args["label"], *times, args["lane"], args["step"])
