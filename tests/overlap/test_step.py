@@ -236,6 +236,20 @@ def test_a_step_that_was_given_up_leaves_nothing_behind():
         assert max(of_ranks) < 1e-13, case
 
 
+def given_up_and_not_used_again():
+    module = Branches()
+    model = overlap.BucketedDataParallel(module, TINY, TINY)
+    model(inputs(1), (0, 1, 2, 3)).sum().backward()
+    module.zero_grad()
+    model(inputs(2), (1,)).sum().backward()
+    model.finish()
+    return [branch.weight.grad is None for branch in module.branches]
+
+
+def test_gradients_that_were_cleared_do_not_come_back():
+    assert run(given_up_and_not_used_again, 2) == [[True, False, True, True]] * 2
+
+
 # --- refused ---
 
 
@@ -433,7 +447,7 @@ def ends():
     model = overlap.BucketedDataParallel(module, TINY)
     model(inputs()).sum().backward()
     model.finish()
-    gone = weakref.ref(model)
+    gone = weakref.ref(model), weakref.ref(model._buckets[0])  # hooks would keep the buckets
     del model
     gc.collect()
     for thread in threading.enumerate():
@@ -442,11 +456,11 @@ def ends():
     left = [thread.name for thread in threading.enumerate() if thread.name == "communication"]
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
     module(inputs()).sum().backward()
-    return gone() is None, left, error_of(optimizer.step)
+    return [each() for each in gone], left, error_of(optimizer.step)
 
 
 def test_a_wrapper_that_is_dropped_leaves_no_thread_and_no_hook():
-    assert run(ends, 2) == [(True, [], "no error")] * 2
+    assert run(ends, 2) == [([None, None], [], "no error")] * 2
 
 
 def in_ddp(all_reduce):
