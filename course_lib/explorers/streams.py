@@ -244,10 +244,11 @@ def readout(choice: Choice) -> Readout:
 def explorer(start: Choice = Choice()) -> Explorer:  # noqa: B008 (frozen)
     """The explorer as a widget."""
     line = widgets.IntSlider(start.line, 0, LINES, description="lines that have run")
-    line.style.description_width = "9em"
-    line.layout.width = "auto"
+    line.style.description_width = "11em"
     boxes = {name: widgets.Checkbox(getattr(start, name), description=text, indent=False)
              for name, text in _BOXES.items()}  # fmt: skip
+    for control in (line, *boxes.values()):
+        control.layout.width = "auto"
     return Explorer(Drawing(), {"line": line, **boxes}, Choice, readout)
 
 
