@@ -83,6 +83,11 @@ class BucketedDataParallel(torch.nn.Module):
         """The names of the parameters in each bucket, in the order in which buckets are reduced."""
         return [[place.name for place in bucket.places] for bucket in self._buckets]
 
+    @property
+    def started(self) -> int:
+        """How many buckets' reductions have started in this step."""
+        return sum(bucket.is_started for bucket in self._buckets)
+
     def forward(self, *args, **kwargs):
         return self.module(*args, **kwargs)
 

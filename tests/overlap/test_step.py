@@ -64,6 +64,7 @@ def a_step_with_notes(overlap_on):
     if overlap_on:
         model._buckets[-2].wait()
     before_finish = len(noted.calls)
+    assert model.started == before_finish
     model.finish()
     rows = {bucket.row.untyped_storage().data_ptr() for bucket in model._buckets}
     in_rows = [each.grad.untyped_storage().data_ptr() in rows for each in model.parameters()]
@@ -286,6 +287,8 @@ def refusals():
 
     def finish_inside():
         with model.no_sync():
+            with model.no_sync():
+                pass
             model.finish()
 
     return {
@@ -408,15 +411,18 @@ def test_the_noise_scale_comes_from_norms_before_the_reduction():
         assert ours == pytest.approx(theirs, rel=1e-6)
 
 
-def noise_alone():
-    model = overlap.BucketedDataParallel(layers())
-    model(inputs()).sum().backward()
+def noise_after(passes):
+    model = overlap.BucketedDataParallel(layers(), TINY, TINY)
+    for _ in range(passes):
+        model(inputs()).sum().backward()
     model.finish()
     return error_of(model.update_meter, Meter(), 4)
 
 
-def test_one_rank_has_no_noise_scale_of_its_own():
-    assert "two ranks" in run(noise_alone, 1)[0]
+def test_norms_that_are_not_those_of_ranks_are_refused():
+    assert "two ranks" in run(noise_after, 1, 1)[0]
+    assert run(noise_after, 2, 1) == ["no error"] * 2
+    assert all("in one piece" in error for error in run(noise_after, 2, 2))
 
 
 # --- the end of a wrapper, and torch's DDP ---
