@@ -41,7 +41,7 @@ class Bars:
     def show(self, bars: Iterable[Bar]) -> None:
         bars = list(bars)
         self._shapes.set(
-            verts=[_corners(bar) for bar in bars], facecolor=[bar.color for bar in bars], linewidth=0.5,
+            verts=[corners(bar) for bar in bars], facecolor=[bar.color for bar in bars], linewidth=0.5,
             edgecolor=["white" if bar.width > _NARROW else bar.color for bar in bars],
         )  # fmt: skip
         named = [bar for bar in bars if bar.text and text_width(bar.text, self._font) + _MARGIN < bar.width]
@@ -49,7 +49,8 @@ class Bars:
         self._texts.artist.set_facecolor([ink_on(bar.color) for bar in named])
 
 
-def _corners(bar: Bar) -> list[tuple[float, float]]:
+def corners(bar: Bar) -> list[tuple[float, float]]:
+    """Those of its rectangle, for a PolyCollection."""
     right, bottom = bar.left + bar.width, bar.top + bar.height
     return [(bar.left, bar.top), (right, bar.top), (right, bottom), (bar.left, bottom)]
 

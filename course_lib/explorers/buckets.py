@@ -281,8 +281,8 @@ def _bucket_text(mebibytes: float) -> str:
 
 _ORDER_TEXTS = ("reverse: the last registered first", "forward: the first registered first",
                 "as ready: as gradients arrived in step 1")  # fmt: skip
-_PLACE_TEXTS = ("first, as the embedding's", "last, as the head's")
+_PLACE_TEXTS = ("registered first, as the embedding's", "registered last, as the head's")
 _BUCKET_SIZES = (1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 200.0, inf)
 _RANKS = [2**power for power in range(1, 11)]
 _DESCRIPTIONS = {"bucket_mb": "bucket size", "layers": "layers", "order": "buckets are filled",
-                 "embedding": "tied weight is registered", "ranks": "ranks N"}  # fmt: skip
+                 "embedding": "tied weight", "ranks": "ranks N"}  # fmt: skip

@@ -19,9 +19,10 @@ def text_boxes(axes):
     return found
 
 
-def bars(axes):
-    """Color, left, right and top of each bar."""
-    (shapes,) = [artist for artist in axes.collections if isinstance(artist, PolyCollection)]
+def bars(axes, shapes=None):
+    """Color, left, right and top of each bar, where there are no other shapes or it is said which ones."""
+    if shapes is None:
+        (shapes,) = [artist for artist in axes.collections if isinstance(artist, PolyCollection)]
     for path, color in zip(shapes.get_paths(), shapes.get_facecolor(), strict=True):
         (left, top), (right, _) = path.vertices.min(axis=0), path.vertices.max(axis=0)
         yield to_hex(color).upper(), left, right, top
