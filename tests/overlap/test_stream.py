@@ -44,7 +44,9 @@ class FakeStreams(TorchDispatchMode):
     def _names(self, value):
         tensors = value if isinstance(value, list | tuple) else [value]
         storages = [each.untyped_storage() for each in tensors if isinstance(each, torch.Tensor)]
-        return [self._storages.setdefault(each._cdata, (f"memory {each._cdata}", each))[0] for each in storages]
+        for each in storages:
+            self._storages[each._cdata] = each
+        return [f"memory {each._cdata}" for each in storages]
 
     # --- as torch.cuda ---
 
