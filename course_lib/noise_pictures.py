@@ -27,7 +27,7 @@ _NOISE = {"facecolor": "white", "edgecolor": _GRADIENTS, "hatch": "xxx", "linewi
 _LINE = {"color": "black", "lw": 1.2}
 _BATCH = {**_LINE, "ls": "--", "marker": "*", "ms": 14}  # the learner's
 _CRITICAL = {**_LINE, "ls": ":", "marker": "o", "ms": 9, "mfc": "white", "mew": 1.4}
-_TRUE = {"color": _GRAY, "lw": 4, "alpha": 0.5}
+_TRUE = {"color": _GRAY, "lw": 4, "alpha": 0.5, "zorder": 1.5}  # above areas, below all other lines
 
 
 # --- one dimension ---

@@ -21,6 +21,7 @@ Sources: McCandlish et al. 2018, arXiv 1812.06162, for the estimate its appendix
 from __future__ import annotations
 
 import operator
+import sys
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -112,7 +113,7 @@ class Meter:
 
     def __init__(self, window: int | None = 100):
         self._steps: deque[tuple[float, float]] = deque(
-            maxlen=None if window is None else whole_number("window", window))
+            maxlen=None if window is None else min(whole_number("window", window), sys.maxsize))
         self._why_empty = "No step was measured yet."
 
     def __len__(self) -> int:
@@ -149,8 +150,9 @@ class Meter:
 
         A bootstrap: steps are drawn from the window with replacement, 1,000 times, always by the same seed,
         and each draw gives a noise scale; inf where noise hides the gradient.  A little too narrow: on a
-        problem whose noise scale is known, intervals at 0.9 held it in 86 to 89 of 100 trials, from 10 steps
-        up.  (0, inf), which says nothing, for fewer than 10 steps and where ``value().scale`` is None.
+        problem whose noise scale is known, intervals at 0.9 held it in 84 of 100 trials with 10 steps, and
+        in 85 to 91 with 20 and more.  (0, inf), which says nothing, for fewer than 10 steps and where
+        ``value().scale`` is None.
 
         Raises ValueError for a level that is not between 0 and 1.
         """

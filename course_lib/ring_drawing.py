@@ -167,7 +167,7 @@ class Texts:
     def show(self, texts: Iterable[tuple[str, float, float]]) -> None:
         texts = list(texts)
         self.artist.set(paths=[_text(text, self._size) for text, _, _ in texts],
-                        offsets=[(x, y) for _, x, y in texts])  # fmt: skip
+                        offsets=np.reshape([(x, y) for _, x, y in texts], (-1, 2)))  # fmt: skip
 
 
 def _paths(axes: Axes, **looks: object) -> PathCollection:

@@ -16,14 +16,16 @@ class NoiseProbe:
     """Squared norms of the gradients of small batches and of the whole one, on their way through a step.
 
     Small batches are those of the ranks, just before their gradients are averaged; on a single rank they are
-    micro-batches, caught one by one as autograd adds them up.  Ranks and micro-batches are weighted by their
-    counts, so the harmonic mean of the counts takes the place of one small batch.  Without a meter all this
-    is left out.  (Reentrant checkpointing goes backward in parts, and its micro-gradients come in parts, too:
-    on a single rank the noise is wrong with it.)
+    micro-batches.  There the gradients so far are set aside while one goes backward, so that ``.grad`` holds
+    its gradient alone; that takes memory for the gradients a second time.  (Hooks, which would take none,
+    fire once for each part of a gradient where reentrant checkpointing meets a shared weight.)  Ranks and
+    micro-batches are weighted by their counts, so the harmonic mean of the counts takes the place of one
+    small batch.  Without a meter all this is left out.
     """
 
     def __init__(self, module: torch.nn.Module, meter: Meter | None):
-        self.module, self.meter = module, meter
+        self.meter = meter
+        self.parameters = list(module.parameters()) if meter is not None else []
         self.small = [0.0, 0.0, 0]  # sums of squared norms, of 1/count, and how many
 
     @contextlib.contextmanager
@@ -32,15 +34,9 @@ class NoiseProbe:
         if self.meter is None or dist.get_world_size() > 1:
             yield
             return
-        parts: list[torch.Tensor] = []
-        trained = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
-        hooks = [each.register_hook(lambda gradient: parts.append(_norm(gradient))) for each in trained]
-        try:
+        with _set_aside(self.parameters):
             yield
-        finally:
-            for hook in hooks:
-                hook.remove()
-        self._add(_sum_of_squares(parts), count, weight)
+            self._add(self._norm_sq(), count, weight)
 
     @contextlib.contextmanager
     def average(self, count: float, total: float) -> Iterator[None]:
@@ -59,20 +55,30 @@ class NoiseProbe:
         self.small = [each + new for each, new in zip(self.small, found, strict=True)]
 
     def _of_all_ranks(self) -> list[float]:
-        sums = torch.tensor(self.small, dtype=torch.float64, device=next(self.module.parameters()).device)
+        sums = torch.tensor(self.small, dtype=torch.float64, device=self.parameters[0].device)
         ring(sums)
         return sums.tolist()
 
     def _norm_sq(self) -> float:
-        gradients = [parameter.grad for parameter in self.module.parameters()]
-        return _sum_of_squares([_norm(gradient) for gradient in gradients if gradient is not None])
+        norms = [_norm(parameter.grad) for parameter in self.parameters if parameter.grad is not None]
+        norm = torch.linalg.vector_norm(torch.stack(norms)).item() if norms else 0.0
+        return norm * norm  # of a number too large, infinity, where ** would raise an error
+
+
+@contextlib.contextmanager
+def _set_aside(parameters: list[torch.nn.Parameter]) -> Iterator[None]:
+    """While open, there are no gradients; what comes is then added to those that were there."""
+    earlier = [(parameter, parameter.grad) for parameter in parameters if parameter.grad is not None]
+    for parameter, _ in earlier:
+        parameter.grad = None
+    try:
+        yield
+    finally:
+        for parameter, gradient in earlier:
+            parameter.grad = gradient if parameter.grad is None else gradient.add_(parameter.grad)
 
 
 def _norm(gradient: torch.Tensor) -> torch.Tensor:
     """In float32 at least, since squares of half types overflow or vanish."""
-    dense = gradient.detach() if gradient.layout == torch.strided else gradient.detach().coalesce().values()
+    dense = gradient if gradient.layout == torch.strided else gradient.coalesce().values()
     return torch.linalg.vector_norm(dense, dtype=torch.promote_types(dense.dtype, torch.float32))
-
-
-def _sum_of_squares(norms: list[torch.Tensor]) -> float:
-    return torch.stack(norms).square().sum().item() if norms else 0.0

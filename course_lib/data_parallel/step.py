@@ -52,7 +52,8 @@ def train_step(
     ``accumulate_in``: the type in which gradients are added up and averaged, as torch.float32 for parameters
     in bfloat16, at two bytes more for each of their elements.  The optimizer gets them in their own type.
     ``noise_meter``: gets the squared norms of gradients from small batches and from the whole one, whose
-    sum over ranks costs another 24 bytes.  Small is a rank's batch; on one rank, a micro-batch.
+    sum over ranks costs another 24 bytes.  Small is a rank's batch; on one rank, a micro-batch, and then
+    gradients take their memory twice while one goes backward.
 
     Raises ValueError for gradients that are there already, for a count that is negative or no number, if
     all counts are 0, and for what ``average_gradients`` refuses.

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
 
 from course_lib.data_parallel.gradients import real
-from course_lib.overlap.channel import Channel
-
-AllReduce = Callable[[torch.Tensor], object]
+from course_lib.overlap.channel import AllReduce, Channel
 
 
 @dataclass(eq=False)
@@ -25,6 +23,11 @@ class Place:
     expected: int = 1  # gradients in a step, as many as in the last one
     arrived: int = 0
     had_gradient: bool = False  # when the bucket's reduction started
+
+    def before_gradient(self, gradient: torch.Tensor) -> None:
+        """A hook: autograd is about to add to the gradient."""
+        if self.bucket.is_started:  # and would add to what is being reduced
+            self.bucket.reopen()
 
     @property
     def is_cleared(self) -> bool:
@@ -46,7 +49,7 @@ class Place:
                 f"{self.name} has a gradient of {gradient.dtype}: expected {self.view.dtype}, as when the "
                 "buckets were made"
             )
-        self.view.copy_(gradient.detach())
+        self.view.copy_(gradient)
         self.parameter.grad = self.view
 
 
@@ -94,13 +97,13 @@ class Bucket:
                 place.view.zero_()
         self.used.copy_(torch.tensor([float(place.had_gradient) for place in self.places]))
         channel.follow()
-        self._reduction = channel.start(lambda: self._average(all_reduce))
+        self._reduction = channel.start(self._prepare, all_reduce)
 
-    def _average(self, all_reduce: AllReduce) -> None:
+    def _prepare(self) -> torch.Tensor:
         self.local_norm_sq = None if self.is_reopened else self.norm_sq()
         row = real(self.row)
         row /= dist.get_world_size()  # before the sum: in float16 the sum would overflow
-        all_reduce(row)
+        return row
 
     def norm_sq(self) -> torch.Tensor:
         """Of the gradients as they are; float32 at least, since squares of half types overflow or vanish."""
@@ -109,7 +112,7 @@ class Bucket:
 
     def wait(self) -> None:
         if self._reduction is not None:
-            self._reduction.result()
+            self._reduction.wait()
 
     def reopen(self) -> None:
         """Put the mean so far aside, so that what comes later can be averaged by itself."""

@@ -58,7 +58,7 @@ class BucketedDataParallel(torch.nn.Module):
         bucket_mb: float = 25.0,
         first_bucket_mb: float = 1.0,
         overlap: bool = True,
-        all_reduce: Callable[[torch.Tensor], object] | None = None,
+        all_reduce: channel.AllReduce | None = None,
     ):
         super().__init__()
         require_no_ddp(module)
@@ -69,7 +69,7 @@ class BucketedDataParallel(torch.nn.Module):
         self._overlap = overlap
         self._buckets = _fill(_trained(module), *limits)
         device = self._buckets[0].row.device
-        self._channel = channel.beside(device) if overlap else channel.InTurn()
+        self._channel = channel.beside(device, self._all_reduce) if overlap else channel.InTurn()
         self._in_buckets = {place.parameter for bucket in self._buckets for place in bucket.places}
         self._next = 0  # the bucket to start
         self._synchronizing = True
@@ -82,6 +82,11 @@ class BucketedDataParallel(torch.nn.Module):
     def buckets(self) -> list[list[str]]:
         """The names of the parameters in each bucket, in the order in which buckets are reduced."""
         return [[place.name for place in bucket.places] for bucket in self._buckets]
+
+    @property
+    def started(self) -> int:
+        """How many buckets' reductions have started in this step."""
+        return sum(bucket.is_started for bucket in self._buckets)
 
     def forward(self, *args, **kwargs):
         return self.module(*args, **kwargs)
@@ -164,17 +169,13 @@ class BucketedDataParallel(torch.nn.Module):
         handles = [register_optimizer_step_pre_hook(_weakly(self._before_step))]
         for bucket in self._buckets:
             for place in bucket.places:
-                before, after = _weakly(self._before_gradient, place), _weakly(self._after_gradient, place)
-                handles.append(place.parameter.register_hook(before))
+                after = _weakly(self._after_gradient, place)
+                handles.append(place.parameter.register_hook(place.before_gradient))
                 handles.append(place.parameter.register_post_accumulate_grad_hook(after))
         return handles
 
-    def _before_gradient(self, place: Place, gradient: torch.Tensor) -> None:
-        self._unfinished = True
-        if place.bucket.is_started:  # autograd would add to what is being reduced
-            place.bucket.reopen()
-
     def _after_gradient(self, place: Place, parameter: torch.nn.Parameter) -> None:
+        self._unfinished = True
         place.collect()
         self._channel.follow()
         if self._synchronizing:

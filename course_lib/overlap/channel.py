@@ -1,7 +1,7 @@
 """Where reductions run: beside the backward pass, one after another, in the order of their starts.
 
-A channel's ``start(work)`` returns at once; ``result()`` of what it returns waits until the work is done,
-and raises what it raised.
+A channel's ``start(prepare, all_reduce)`` returns at once, and then sums over all ranks what ``prepare()``
+returns.  ``wait()`` of what it returns ends when that is done, and raises what was raised.
 """
 
 from __future__ import annotations
@@ -11,27 +11,54 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
+from typing import Protocol
 
 import torch
+import torch.distributed as dist
 
 from course_lib.ranks.frames import learners_frame, on_behalf_of
 
-Work = Callable[[], object]
+AllReduce = Callable[[torch.Tensor], object]
+Prepare = Callable[[], torch.Tensor]
 
 
-class InTurn:
-    """No channel: the work is done before ``start`` returns."""
+class Started(Protocol):
+    def wait(self) -> object: ...
 
-    def start(self, work: Work) -> Future:
-        done: Future = Future()
-        done.set_result(work())
-        return done
+
+class Channel(Protocol):
+    def start(self, prepare: Prepare, all_reduce: AllReduce) -> Started: ...
 
     def follow(self) -> None:
+        """What is started later comes after all that the current stream has been given so far."""
+
+
+class _OnHost:
+    def follow(self) -> None:
+        pass  # what has been called is done
+
+
+class InTurn(_OnHost):
+    """No channel: the sum is there before ``start`` returns."""
+
+    def start(self, prepare: Prepare, all_reduce: AllReduce) -> Started:
+        all_reduce(prepare())
+        return _Done()
+
+
+class _Done:
+    def wait(self) -> None:
         pass
 
 
-class Thread:
+class Asynchronous(_OnHost):
+    """Torch's own all-reduce, which has threads of its own."""
+
+    def start(self, prepare: Prepare, all_reduce: AllReduce) -> Started:
+        return dist.all_reduce(prepare(), async_op=True)
+
+
+class Thread(_OnHost):
     """A thread that does nothing else.  It ends with this object, and never keeps a process alive."""
 
     def __init__(self) -> None:
@@ -39,24 +66,26 @@ class Thread:
         threading.Thread(target=_do_tasks, args=[self._tasks], name="communication", daemon=True).start()
         weakref.finalize(self, self._tasks.put, None)
 
-    def start(self, work: Work) -> Future:
-        done: Future = Future()
-        self._tasks.put((work, done, learners_frame()))
+    def start(self, prepare: Prepare, all_reduce: AllReduce) -> Started:
+        done = _OnThread()
+        self._tasks.put((prepare, all_reduce, done, learners_frame()))
         return done
-
-    def follow(self) -> None:
-        pass
 
 
 def _do_tasks(tasks: SimpleQueue) -> None:
     while (task := tasks.get()) is not None:
-        work, done, frame = task
+        prepare, all_reduce, done, frame = task
         try:
             with on_behalf_of(frame):
-                done.set_result(work())
+                done.set_result(all_reduce(prepare()))
         except BaseException as error:
             done.set_exception(error)
-        del task, work, done, frame  # or they would live until the next task comes
+        del task, prepare, all_reduce, done, frame  # or they would live until the next task comes
+
+
+class _OnThread(Future):
+    def wait(self) -> None:
+        self.result()
 
 
 class Stream:
@@ -65,13 +94,12 @@ class Stream:
     def __init__(self, device: torch.device):
         self._stream = torch.cuda.Stream(device)
 
-    def start(self, work: Work) -> _OnStream:
+    def start(self, prepare: Prepare, all_reduce: AllReduce) -> Started:
         with torch.cuda.stream(self._stream):
-            work()
-            return _OnStream(self._stream.record_event())
+            all_reduce(prepare())
+        return _OnStream(self._stream.record_event())
 
     def follow(self) -> None:
-        """Let later work wait for what has been given to the current stream so far."""
         self._stream.wait_stream(torch.cuda.current_stream(self._stream.device))
 
 
@@ -79,13 +107,12 @@ class _OnStream:
     def __init__(self, done: torch.cuda.Event):
         self._done = done
 
-    def result(self) -> None:
+    def wait(self) -> None:
         torch.cuda.current_stream().wait_event(self._done)
 
 
-Channel = InTurn | Thread | Stream
-
-
-def beside(device: torch.device) -> Channel:
-    """A channel that runs beside what this device computes."""
-    return Stream(device) if device.type == "cuda" else Thread()
+def beside(device: torch.device, all_reduce: AllReduce) -> Channel:
+    """The channel for this all-reduce beside what the device computes."""
+    if device.type == "cuda":
+        return Stream(device)
+    return Asynchronous() if all_reduce is dist.all_reduce else Thread()

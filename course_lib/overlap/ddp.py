@@ -13,7 +13,7 @@ Averaged = torch.futures.Future[torch.Tensor]
 CommHook = Callable[[object, dist.GradBucket], Averaged]
 
 
-def comm_hook(all_reduce: Callable[[torch.Tensor], object] | None = None) -> CommHook:
+def comm_hook(all_reduce: channel.AllReduce | None = None) -> CommHook:
     """For ``DistributedDataParallel.register_comm_hook(None, comm_hook(all_reduce))``.
 
     DDP then fills its buckets and calls the hook for each; ``all_reduce(tensor)``, which sums in place and is
@@ -24,21 +24,25 @@ def comm_hook(all_reduce: Callable[[torch.Tensor], object] | None = None) -> Com
     # DDP reads these annotations, so they must not be texts as in modules with annotations from __future__.
     def hook(state: object, bucket: dist.GradBucket) -> Averaged:
         row = bucket.buffer()
-        if not running:
-            running.append(channel.beside(row.device))
         averaged = torch.futures.Future(devices=[row.device] if row.is_cuda else [])
+
+        def sum_and_tell(numbers: torch.Tensor) -> None:
+            try:
+                (all_reduce or ring)(numbers)
+                averaged.set_result(row)
+            except BaseException as error:  # else DDP would wait for ever
+                averaged.set_exception(error)
+
+        if not running:
+            running.append(channel.beside(row.device, sum_and_tell))
         running[0].follow()
-        running[0].start(lambda: _average(row, all_reduce or ring, averaged))
+        running[0].start(lambda: _divided(row), sum_and_tell)
         return averaged
 
     return hook
 
 
-def _average(row: torch.Tensor, all_reduce: Callable[[torch.Tensor], object], averaged: Averaged) -> None:
-    try:
-        numbers = real(row)
-        numbers /= dist.get_world_size()
-        all_reduce(numbers)
-        averaged.set_result(row)
-    except BaseException as error:  # else DDP would wait for ever
-        averaged.set_exception(error)
+def _divided(row: torch.Tensor) -> torch.Tensor:
+    numbers = real(row)
+    numbers /= dist.get_world_size()
+    return numbers

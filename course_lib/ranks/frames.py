@@ -72,6 +72,11 @@ def learners_frame() -> FrameType:
     return getattr(_this_thread, "on_behalf_of", None) or innermost
 
 
+def is_on_behalf() -> bool:
+    """Whether this thread is inside ``on_behalf_of``."""
+    return getattr(_this_thread, "on_behalf_of", None) is not None
+
+
 @contextlib.contextmanager
 def on_behalf_of(frame: FrameType) -> Iterator[None]:
     """What this thread does in the block counts as done by the frame of another thread."""

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from course_lib.ranks.frames import is_on_behalf
+
 # What a rank is doing, as one byte.
 STARTING, RUNNING, RETURNED, FAILED = 0, 1, 2, 3
 # How far an operation has come.
@@ -30,6 +32,7 @@ _FIELD = struct.Struct("<Q")
 # Offsets of the fields before the records: waits in (index + 1), exit status (+ 1000), 0 if there is none.
 _STATE, _PROGRESS, _COUNT, _WAITS_IN, _EXIT, _NOTE = 0, 8, 16, 24, 32, 40
 _NOTE_BYTES = 900
+_ON_BEHALF_WAITS_IN = 944  # as waits in, of a thread that works on the main thread's behalf
 _RECORDS_START = 1024
 # index + 1, stage, line of the wait, number in its channel, channel, signature, length of the text
 _HEAD = struct.Struct("<QIIQIII")
@@ -138,8 +141,8 @@ class Logbook:
 
     @property
     def waits_in(self) -> Operation | None:
-        """The operation that the rank's main thread waits in."""
-        index = self._read(_WAITS_IN)
+        """The operation that the rank's main thread waits in, or a thread that works on its behalf."""
+        index = self._read(_WAITS_IN) or self._read(_ON_BEHALF_WAITS_IN)
         return self.operation(index - 1) if index else None
 
     def set_exit_status(self, status: int) -> None:
@@ -151,15 +154,17 @@ class Logbook:
 
     @contextlib.contextmanager
     def waiting(self, index: int) -> Iterator[None]:
-        """While the block runs, this thread waits in an operation; only the main thread's waits are noted."""
-        if threading.current_thread() is not threading.main_thread():
+        """While the block runs, this thread waits in an operation.  Other threads' waits are not noted."""
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main and not is_on_behalf():
             yield
             return
-        _FIELD.pack_into(self._memory, _WAITS_IN, index + 1)
+        field = _WAITS_IN if is_main else _ON_BEHALF_WAITS_IN
+        _FIELD.pack_into(self._memory, field, index + 1)
         try:
             yield
         finally:
-            _FIELD.pack_into(self._memory, _WAITS_IN, 0)
+            _FIELD.pack_into(self._memory, field, 0)
 
     def set_state(self, state: int) -> None:
         _FIELD.pack_into(self._memory, _STATE, state)

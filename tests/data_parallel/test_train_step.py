@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 from course_lib import data_parallel, ranks
 from course_lib.noise_scale import Meter
@@ -329,24 +330,28 @@ def test_the_noise_meter_gets_the_norms_of_small_and_of_whole_batches(count, div
 
 
 class Tied(nn.Module):
-    def __init__(self):
+    """A weight that is used twice; with reentrant checkpointing its gradient comes in two parts."""
+
+    def __init__(self, checkpointed):
         super().__init__()
         torch.manual_seed(0)
-        self.one = nn.Linear(FEATURES, FEATURES, dtype=torch.float64)
-        self.other = nn.Linear(FEATURES, FEATURES, dtype=torch.float64)
+        self.first, self.one, self.other = (
+            nn.Linear(FEATURES, FEATURES, dtype=torch.float64) for _ in range(3))
         self.other.weight = self.one.weight
+        self.checkpointed = checkpointed
 
     def forward(self, inputs):
-        return self.other(self.one(inputs)).sum(-1)
+        inputs = self.first(inputs)
+        middle = checkpoint(self.one, inputs, use_reentrant=True) if self.checkpointed else self.one(inputs)
+        return self.other(middle).sum(-1)
 
 
-def probed_tied():
-    module, meter = Tied(), Meter()
-    batches = samples_of([[3, 3]], 0)
+def probed_tied(checkpointed):
+    module, meter, batches = Tied(checkpointed), Meter(), samples_of([[3, 3]], 0)
     data_parallel.train_step(module, batches, mean_square, sgd(module), noise_meter=meter)
     right = []
     for part in ([batches[0]], [batches[1]], batches):
-        module = Tied()
+        module = Tied(checkpointed=False)
         inputs, targets = joined(part)
         mean_square(module(inputs), targets).backward()
         right.append(sum(float(parameter.grad.square().sum()) for parameter in module.parameters()))
@@ -355,8 +360,9 @@ def probed_tied():
     return meter.value(), again.value()
 
 
-def test_a_shared_weights_micro_gradient_is_the_sum_of_its_uses():
-    ((found, right),) = run(probed_tied, 1)
+@pytest.mark.parametrize("checkpointed", [False, True])
+def test_a_shared_weights_micro_gradient_is_the_sum_of_its_uses(checkpointed):
+    ((found, right),) = run(probed_tied, 1, checkpointed)
     assert found.gradient_sq == pytest.approx(right.gradient_sq)
     assert found.noise_trace == pytest.approx(right.noise_trace)
 

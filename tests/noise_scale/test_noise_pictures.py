@@ -151,6 +151,12 @@ def test_scales_are_drawn_over_steps_with_a_gap_where_there_is_none():
     assert {line.get_ydata()[0] for line in axes.lines if len(set(line.get_ydata())) == 1} == {32}
 
 
+def test_what_is_measured_lies_over_the_truth_and_this_over_the_band():
+    (axes,) = figure_of("one step").axes
+    heights = {line.get_label(): line.get_zorder() for line in axes.lines}
+    assert axes.collections[0].get_zorder() < heights["true noise scale"] < heights["noise scale"]
+
+
 def test_a_band_without_an_end_reaches_the_edge_of_the_picture():
     (axes,) = figure_of("over steps").axes
     least, most = axes.get_ylim()

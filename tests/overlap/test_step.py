@@ -64,6 +64,7 @@ def a_step_with_notes(overlap_on):
     if overlap_on:
         model._buckets[-2].wait()
     before_finish = len(noted.calls)
+    assert model.started == before_finish
     model.finish()
     rows = {bucket.row.untyped_storage().data_ptr() for bucket in model._buckets}
     in_rows = [each.grad.untyped_storage().data_ptr() in rows for each in model.parameters()]
@@ -235,6 +236,20 @@ def test_a_step_that_was_given_up_leaves_nothing_behind():
         assert max(of_ranks) < 1e-13, case
 
 
+def given_up_and_not_used_again():
+    module = Branches()
+    model = overlap.BucketedDataParallel(module, TINY, TINY)
+    model(inputs(1), (0, 1, 2, 3)).sum().backward()
+    module.zero_grad()
+    model(inputs(2), (1,)).sum().backward()
+    model.finish()
+    return [branch.weight.grad is None for branch in module.branches]
+
+
+def test_gradients_that_were_cleared_do_not_come_back():
+    assert run(given_up_and_not_used_again, 2) == [[True, False, True, True]] * 2
+
+
 # --- refused ---
 
 
@@ -286,6 +301,8 @@ def refusals():
 
     def finish_inside():
         with model.no_sync():
+            with model.no_sync():
+                pass
             model.finish()
 
     return {
@@ -334,7 +351,9 @@ def one_rank_does_not_come():
 def test_a_hang_names_the_rank_and_the_learners_line():
     with pytest.raises(ranks.RanksError) as hung:
         run(one_rank_does_not_come, 2, timeout=2)
-    assert "rank 0" in str(hung.value) and "model.finish()  # the line of rank 0" in str(hung.value)
+    row = next(line for line in str(hung.value).splitlines() if line.strip().startswith("0"))
+    assert "waits in recv of 2 float64 elements from rank 1" in row
+    assert "model.finish()  # the line of rank 0" in row
 
 
 # --- types, buffers, names, noise ---
@@ -408,15 +427,18 @@ def test_the_noise_scale_comes_from_norms_before_the_reduction():
         assert ours == pytest.approx(theirs, rel=1e-6)
 
 
-def noise_alone():
-    model = overlap.BucketedDataParallel(layers())
-    model(inputs()).sum().backward()
+def noise_after(passes):
+    model = overlap.BucketedDataParallel(layers(), TINY, TINY)
+    for _ in range(passes):
+        model(inputs()).sum().backward()
     model.finish()
     return error_of(model.update_meter, Meter(), 4)
 
 
-def test_one_rank_has_no_noise_scale_of_its_own():
-    assert "two ranks" in run(noise_alone, 1)[0]
+def test_norms_that_are_not_those_of_ranks_are_refused():
+    assert "two ranks" in run(noise_after, 1, 1)[0]
+    assert run(noise_after, 2, 1) == ["no error"] * 2
+    assert all("in one piece" in error for error in run(noise_after, 2, 2))
 
 
 # --- the end of a wrapper, and torch's DDP ---
@@ -427,7 +449,7 @@ def ends():
     model = overlap.BucketedDataParallel(module, TINY)
     model(inputs()).sum().backward()
     model.finish()
-    gone = weakref.ref(model)
+    gone = weakref.ref(model), weakref.ref(model._buckets[0])  # hooks would keep the buckets
     del model
     gc.collect()
     for thread in threading.enumerate():
@@ -436,11 +458,11 @@ def ends():
     left = [thread.name for thread in threading.enumerate() if thread.name == "communication"]
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
     module(inputs()).sum().backward()
-    return gone() is None, left, error_of(optimizer.step)
+    return [each() for each in gone], left, error_of(optimizer.step)
 
 
 def test_a_wrapper_that_is_dropped_leaves_no_thread_and_no_hook():
-    assert run(ends, 2) == [(True, [], "no error")] * 2
+    assert run(ends, 2) == [([None, None], [], "no error")] * 2
 
 
 def in_ddp(all_reduce):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import sqrt
 from random import Random
-from statistics import mean
+from statistics import mean, median, pvariance
 
 from course_lib.checks import mistakes
 from course_lib.checks.exercise_05 import results
@@ -131,6 +132,25 @@ def _squared(small: Norms, big: Norms, small_batch: int, big_batch: int) -> _Tri
     return estimated(*([norm**2 for norm in norms] for norms in (small, big)), small_batch, big_batch)
 
 
+def _mean_before_squaring(small: Norms, big: Norms, small_batch: int, big_batch: int) -> _Triple:
+    """A mean of squares is the square of the mean and the variance; of one step, exactly its own square."""
+    squares = (mean(norms) - pvariance(map(sqrt, norms)) for norms in (small, big))
+    return estimated(*([square] for square in squares), small_batch, big_batch)
+
+
+def _median_norms(small: Norms, big: Norms, small_batch: int, big_batch: int) -> _Triple:
+    return estimated([median(small)], [median(big)], small_batch, big_batch)
+
+
+def _medians(steps: list[tuple[float, float]]) -> _Triple:
+    return _with_scale(*map(median, zip(*steps, strict=True)))
+
+
+def _median_of_ratios(steps: list[tuple[float, float]]) -> _Triple:
+    gradient, trace = (mean(column) for column in zip(*steps, strict=True))
+    return gradient, trace, median(trace / gradient for gradient, trace in steps)
+
+
 def _divided_by_big(small: Norms, big: Norms, small_batch: int, big_batch: int) -> _Triple:
     gradient, trace, _ = estimated(small, big, small_batch, big_batch)
     return gradient, trace, trace / mean(big)
@@ -241,6 +261,18 @@ NOISE_SCALE = Part(
             "Only one of the steps is used: take the mean over all of them.",
             _of_steps(lambda steps: _with_scale(*steps[0])),
             _of_steps(lambda steps: _with_scale(*steps[-1])),
+        ),
+        *as_if(
+            "The median over the steps is taken for their mean. The two equations hold for the mean, and the "
+            "median of squared norms lies elsewhere, since they scatter more upwards than downwards.",
+            _median_norms,
+            _of_steps(_medians),
+            _of_steps(_median_of_ratios),
+        ),
+        *as_if(
+            "The norms are averaged over the steps before they are squared. The equations hold for the mean "
+            "of squares, and the square of a mean is smaller.",
+            _mean_before_squaring,
         ),
         *as_if("The norms are squared once more: what is given is squared already.", _squared),
         _no_none,

@@ -184,6 +184,19 @@ def kept_too_much(wrong: Compared) -> str | None:
     return None
 
 
+def replicas_apart(wrong: Compared) -> str | None:
+    """For ranks that are further apart than by rounding."""
+    if wrong.is_right_but_apart:
+        return None
+    first, *others = (wrong.got(rank)[1] for rank in range(wrong.ranks))
+    if all(_agree(wrong, other, first) for other in others):
+        return None
+    return (
+        "The ranks end with different weights: the replicas are apart. All of them have to step with the "
+        "same gradient, so nothing in it may depend on the rank when the sum has been made."
+    )
+
+
 def digits_lost(wrong: Compared) -> str | None:
     for rank in wrong.wrong_ranks:
         gradients, weights, _ = wrong.expected(rank)

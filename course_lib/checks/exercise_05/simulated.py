@@ -34,9 +34,11 @@ class Replica:
         part = self.model.gradient(self.weights, micro_batch)
         self.gradient = [one + factor * other for one, other in zip(self.gradient, part, strict=True)]
 
-    def step(self) -> None:
+    def step(self, slower: float = 1) -> None:
+        """With the learning rate divided by ``slower``."""
         self.used.append(self.gradient)
-        self.weights = [w - self.rate * g for w, g in zip(self.weights, self.gradient, strict=True)]
+        rate = self.rate / slower
+        self.weights = [w - rate * g for w, g in zip(self.weights, self.gradient, strict=True)]
 
     @property
     def trained(self) -> Trained:
@@ -71,7 +73,8 @@ class Way:
     ``factor(counts, rank, k)`` is what the loss of a micro-batch is multiplied by.  Gradients are summed over
     ranks after the micro-batches for which ``sums(k, K)`` is true, and then divided by
     ``divisor(counts, rank)``: those that ``only`` cuts out.  ``clip`` is when and how they are clipped.
-    ``averages_weights``: over the ranks, after the step.
+    ``averages_weights``: over the ranks, after the step.  ``slower(K, step)`` divides the learning rate of a
+    step, counted from 0.
     """
 
     factor: Callable[[Counts, int, int], float] = lambda counts, rank, k: 1 / len(counts[rank])
@@ -82,6 +85,7 @@ class Way:
     clip: str = "after"
     only: Callable[[Model], slice] = lambda model: slice(None)
     averages_weights: bool = False
+    slower: Callable[[int, int], float] = lambda micro_batches, step: 1
 
     def step(self, replicas: Sequence[Replica], batches: Sequence[Sequence[MicroBatch]],
              counts: Counts, most: float | None) -> None:  # fmt: skip
@@ -95,7 +99,7 @@ class Way:
             if self.sums(k, micro_batches):
                 self._synchronize(replicas, counts, most)
             if self.steps(k, micro_batches):
-                self._update(replicas, most)
+                self._update(replicas, most, micro_batches)
             if self.zeroes(k, micro_batches):
                 for replica in replicas:
                     replica.zero_grad()
@@ -116,11 +120,11 @@ class Way:
             replica.gradient = [*replica.gradient]
             replica.gradient[part] = scaled(total[part], 1 / self.divisor(counts, rank))
 
-    def _update(self, replicas: Sequence[Replica], most: float | None) -> None:
+    def _update(self, replicas: Sequence[Replica], most: float | None, micro_batches: int) -> None:
         for replica in replicas:
             if clip := _CLIP.get(self.clip):
                 replica.gradient = clip(replica, most, len(replicas))
-            replica.step()
+            replica.step(self.slower(micro_batches, len(replica.used)))
 
 
 def _each_parameter(replica: Replica, most: float | None, ranks: int) -> Row:
@@ -131,6 +135,9 @@ def _each_parameter(replica: Replica, most: float | None, ranks: int) -> Row:
 _CLIP: dict[str, Callable[[Replica, float | None, int], Row]] = {
     "after": lambda replica, most, ranks: clipped(replica.gradient, most),
     "each parameter": _each_parameter,
+    "each element": lambda replica, most, ranks: (
+        replica.gradient if most is None else [max(-most, min(most, each)) for each in replica.gradient]
+    ),
     "squares of all ranks": lambda replica, most, ranks: clipped(
         replica.gradient, most, lambda row: math.sqrt(ranks) * norm(row)
     ),

@@ -60,6 +60,11 @@ class _At:
         return min(self.accumulated, self.count - self.i // self.accumulated * self.accumulated)
 
     @property
+    def in_last_step(self) -> int:
+        """How many micro-batches the last step of all has."""
+        return (self.count - 1) % self.accumulated + 1
+
+    @property
     def is_last_of_k(self) -> bool:
         return (self.i + 1) % self.accumulated == 0
 
@@ -75,6 +80,7 @@ class _Way:
     factor: Callable[[_At], float] = lambda at: 1 / at.in_step
     steps: Callable[[_At], bool] = lambda at: at.is_last_of_k or at.is_end
     zeroes: Callable[[_At], bool] = lambda at: at.is_last_of_k or at.is_end
+    slower: Callable[[_At], float] = lambda at: 1  # divides the learning rate
 
     def __call__(self, arguments: Sequence[tuple]) -> list[Trained]:
         ((*_, rate, accumulated),) = arguments
@@ -84,7 +90,7 @@ class _Way:
             at = _At(i, len(batches), accumulated, len(micro_batch.inputs))
             replica.backward(micro_batch, self.factor(at))
             if self.steps(at):
-                replica.step()
+                replica.step(self.slower(at))
             if self.zeroes(at):
                 replica.zero_grad()
         return [replica.trained]
@@ -95,6 +101,10 @@ class _Way:
 
 def _by_k(at: _At) -> float:
     return 1 / at.accumulated
+
+
+def _undivided(at: _At) -> float:
+    return 1
 
 
 def _is_first(at: _At) -> bool:
@@ -125,6 +135,10 @@ _ONLY_LAST = (
     "A step has the gradient of its last micro-batch alone, divided by K: `.grad` is cleared while it "
     "still should add up."
 )
+_WHEN_THE_NEXT_BEGINS = (
+    "The last step is missing: a step is made when the micro-batch after it begins, and none begins after "
+    "the last one, so that its gradients stay in `.grad`."
+)
 _NO_LAST_STEP = (
     "The last step is missing: where the data run out, fewer than K micro-batches are left, and they make "
     "a step of their own."
@@ -140,8 +154,15 @@ TRAIN = Part(
         results.steps_each,
         *as_if(
             _NOT_DIVIDED,
-            _Way(factor=lambda at: 1),
-            _Way(factor=lambda at: 1, steps=lambda at: at.is_last_of_k),
+            _Way(_undivided),
+            _Way(_undivided, steps=lambda at: at.is_last_of_k),
+        ),
+        *as_if(
+            "The learning rate is divided by K, in place of the loss. Plain SGD ends with the same weights, "
+            "but the optimizer gets a gradient that is K times too large: clipping and the moments of Adam "
+            "need the mean.",
+            _Way(_undivided, slower=lambda at: at.accumulated),
+            _Way(_undivided, slower=lambda at: at.in_step),
         ),
         *as_if(
             "The loss is multiplied by K: then the gradient of a step is K² times the mean.",
@@ -169,7 +190,7 @@ TRAIN = Part(
             _TOO_EARLY,
             *(
                 _Way(factor, steps, zeroes)
-                for factor in (_by_k, lambda at: 1, lambda at: 1 / at.in_step)
+                for factor in (_by_k, _undivided, lambda at: 1 / at.in_step)
                 for steps, zeroes in (
                     (_is_first, _is_first),
                     (lambda at: _is_first(at) or at.is_end, lambda at: _is_first(at) or at.is_end),
@@ -187,7 +208,19 @@ TRAIN = Part(
             "Only one step is made, after all micro-batches: K of them make a step.",
             *(_Way(factor, lambda at: at.is_end, _never) for factor in (_by_k, lambda at: 1 / at.count)),
         ),
+        *as_if(
+            _WHEN_THE_NEXT_BEGINS,
+            *(
+                _Way(factor, lambda at: at.is_last_of_k and not at.is_end)
+                for factor in (_by_k, lambda at: 1 / at.in_step)
+            ),
+        ),
         *as_if(_NO_LAST_STEP, _Way(_by_k, lambda at: at.is_last_of_k)),
+        *as_if(
+            "Every step is divided by the number of micro-batches in the last one. That may be a step with "
+            "fewer of them: each step is the mean over its own.",
+            _Way(lambda at: 1 / at.in_last_step),
+        ),
         *as_if(
             "Where fewer than K micro-batches are left for the last step, their sum is divided by K all "
             "the same, and comes out too small: it is to be the mean of those that are there.",

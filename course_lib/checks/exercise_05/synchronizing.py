@@ -135,6 +135,12 @@ TRAIN_STEP = Part(
         ),
         *_as_if("The loss is multiplied by K: it has to count for less, not for more.", Way(_by(1))),
         *_as_if(
+            "The learning rate is divided by K, in place of the loss. Plain SGD without clipping ends with "
+            "the same weights, but the optimizer gets a gradient that is K times too large.",
+            Way(_by(0), slower=lambda micro_batches, step: micro_batches),
+            Way(_by(0), slower=lambda micro_batches, step: micro_batches ** (step + 1)),
+        ),
+        *_as_if(
             "This is divided by K twice, as in the loss and once more in the gradients: once makes a mean "
             "of the sum.",
             Way(_by(-2)),
@@ -209,12 +215,18 @@ TRAIN_STEP = Part(
             Way(clip="each parameter"),
         ),
         *_as_if(
+            "Each element is clipped by itself, as `clip_grad_value_` does, and the gradient points "
+            "elsewhere afterwards. `max_norm` is for the norm over all elements: they shrink by one factor.",
+            Way(clip="each element"),
+        ),
+        *_as_if(
             "A gradient that is shorter than `max_norm` is made longer: it is to stay as it is.",
             Way(clip="always"),
         ),
         *_as_if("Nothing is clipped to `max_norm`.", Way(clip="never")),
         results.kept_too_much,
         mistakes.ranks_apart,
+        results.replicas_apart,
         results.digits_lost,
     ),
     _in_error,

@@ -117,6 +117,11 @@ def _of_one(place: int) -> Callable[[Counts, int, int], float]:
     return lambda counts, rank, k: _divide(counts[rank][k], sum(of_rank[place] for of_rank in counts))
 
 
+def _of_largest(counts: Counts, rank: int, k: int) -> float:
+    """Divided by the tokens of the largest micro-batch of each rank."""
+    return counts[rank][k] / sum(map(max, counts))
+
+
 RIGHT = Way(_of_all, _once)
 
 
@@ -203,6 +208,12 @@ TRAIN_STEP_BY_TOKENS = Part(
             Way(_of_one(0), _once),
         ),
         *_as_if(
+            "Tokens of the largest micro-batch are counted in place of all: only if all had equally many "
+            "would it stand for the others.",
+            Way(_of_largest, _once),
+            Way(lambda counts, rank, k: _of_largest(counts, rank, k) / len(counts[rank]), _once),
+        ),
+        *_as_if(
             "Tokens are counted over the ranks, and then the K micro-batches are averaged, as if they had "
             "equally many.",
             Way(_at_once, _once),
@@ -226,6 +237,7 @@ TRAIN_STEP_BY_TOKENS = Part(
         _zeros,
         results.kept_too_much,
         mistakes.ranks_apart,
+        results.replicas_apart,
         results.digits_lost,
     ),
     in_error,

@@ -34,35 +34,36 @@ class Kept:
 
 
 class _Activations:
-    """Those of one forward pass: gone when the backward pass has used them, or when nobody can ask for it."""
+    """Those of one forward pass: in memory until the last graph that holds them has let go of them."""
 
     def __init__(self, kept: Kept, samples: int):
         self._kept, self._samples = kept, samples
         kept.add(samples)
 
-    def free(self) -> None:
+    def __del__(self) -> None:
         self._kept.add(-self._samples)
-        self._samples = 0
-
-    __del__ = free
 
 
 class _Keep(torch.autograd.Function):
+    """Has its graph hold activations, until the backward pass has used them or nobody can ask for it.
+
+    Under torch.func a forward pass stands in several graphs, which have the activations in common.
+    """
+
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(outputs, kept, samples):
+    def forward(outputs, activations):
         return outputs.view_as(outputs)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        _, kept, samples = inputs
-        ctx.activations = _Activations(kept, samples)
+        _, ctx.activations = inputs
 
     @staticmethod
     def backward(ctx, gradient):
-        ctx.activations.free()
-        return gradient, None, None
+        ctx.activations = None
+        return gradient, None
 
 
 class Linear(torch.nn.Module):
@@ -82,7 +83,7 @@ class Linear(torch.nn.Module):
         if not outputs.requires_grad:
             return outputs
         self._kept.dtypes.add(str(outputs.dtype).removeprefix("torch."))
-        return _Keep.apply(outputs, self._kept, len(inputs))
+        return _Keep.apply(outputs, _Activations(self._kept, len(inputs)))
 
 
 class SGD(torch.optim.Optimizer):

@@ -1,0 +1,133 @@
+"""Buckets that overlap the backward pass, against torch's DistributedDataParallel, in turns.
+
+    python benchmarks/overlap.py
+
+Seconds of a training step of a small GPT, medians of steps in one run in which all ways take turns, on
+loopback and on links of 400 Mbit/s; and how much of the communication is hidden where it is shorter than the
+backward pass.  Buckets are the same for all.  !! marks what misses its bar, and then the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import copy
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from course_lib import all_reduce_timing, corpus, links, measurements, overlap, ranks
+from course_lib.links import Links
+from course_lib.transformer import GPT, TransformerConfig
+
+CONFIG = TransformerConfig(layers=6, hidden=160, heads=4, vocab=corpus.VOCAB, context=64)
+BUCKET_MB = 1.0
+SLOW = Links("400mbit", kind="real")
+STEPS, MOST, HIDDEN = 9, 1.05, 0.9
+DDP, DDP_RING = "torch's DDP", "DDP, ring as hook"
+SAME, RING, WAITING = "ours, same all-reduce", "ours, ring", "ours, no overlap"
+ALONE, EXPOSED = "no communication", "waiting in finish()"
+BARS = {SAME: MOST, RING: MOST}
+
+
+def _ddp(module: torch.nn.Module) -> DistributedDataParallel:
+    return DistributedDataParallel(module, bucket_cap_mb=BUCKET_MB, gradient_as_bucket_view=True)
+
+
+def _ddp_with_ring(module: torch.nn.Module) -> DistributedDataParallel:
+    model = _ddp(module)
+    model.register_comm_hook(None, overlap.comm_hook())
+    return model
+
+
+def _ours(**settings) -> Callable[[torch.nn.Module], torch.nn.Module]:
+    return lambda module: overlap.BucketedDataParallel(module, BUCKET_MB, BUCKET_MB, **settings)
+
+
+WAYS = {
+    DDP: _ddp,
+    SAME: _ours(all_reduce=dist.all_reduce),
+    RING: _ours(),
+    DDP_RING: _ddp_with_ring,
+    WAITING: _ours(overlap=False),
+    ALONE: lambda module: module,
+}
+
+
+def take_turns(batch: int) -> tuple[dict[str, list[float]], list[int]]:
+    """Inside a rank: seconds of each step by way, and the bytes of each bucket."""
+    torch.set_num_threads(1)  # several would wait for each other wherever the cores are shared
+    module = GPT(CONFIG, attention="fused").to(ranks.device())
+    models = {name: wrap(copy.deepcopy(module)) for name, wrap in WAYS.items()}
+    optimizers = {name: torch.optim.AdamW(model.parameters(), lr=1e-4) for name, model in models.items()}
+    generator = torch.Generator().manual_seed(dist.get_rank())
+    seconds = {name: [] for name in (*models, EXPOSED)}
+    for step in range(STEPS + 2):
+        inputs, targets = corpus.batch(corpus.tokens(), batch, CONFIG.context, generator)
+        for name, model in models.items():
+            dist.barrier()
+            began = time.perf_counter()
+            logits = model(inputs)
+            torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten()).backward()
+            computed = time.perf_counter()
+            if hasattr(model, "finish"):
+                model.finish()
+            finished = time.perf_counter()
+            optimizers[name].step()
+            optimizers[name].zero_grad()
+            if step > 1:  # DDP fills its buckets anew after the first step
+                seconds[name].append(time.perf_counter() - began)
+                seconds[EXPOSED] += [finished - computed] if name == RING else []
+    sizes = {name: parameter.nbytes for name, parameter in module.named_parameters()}
+    return seconds, [
+        sum(sizes[name.removeprefix("parameter ")] for name in bucket) for bucket in models[RING].buckets
+    ]
+
+
+def compare(count: int, on: Links | None, batch: int) -> bool:
+    of_ranks = ranks.run(take_turns, count, batch, links=on, timeout=300)
+    seconds = {
+        name: statistics.median(all_reduce_timing.slowest(found[name] for found, _ in of_ranks))
+        for name in (*WAYS, EXPOSED)
+    }
+    exposed = seconds.pop(EXPOSED)
+    where = on.label if on else "loopback"
+    print(f"\n{count} ranks, {where}, {batch} sequences of {CONFIG.context} tokens for each")
+    good = True
+    for name, found in seconds.items():
+        ratio = found / seconds[DDP]
+        misses = ratio > BARS.get(name, ratio)
+        good &= not misses
+        mark = ("" if name not in BARS else " !!" if misses else " ok")
+        print(f"  {name:22} {found:.4f} s  {ratio:.3f} of DDP's{mark}")
+    return good & (on is None or hidden(count, on, exposed, seconds[ALONE], of_ranks[0][1]))
+
+
+def hidden(count: int, on: Links, exposed: float, computing: float, sizes: list[int]) -> bool:
+    """What the ring's buckets cost by themselves, and how much of all but the last one does not show."""
+    each = [statistics.median(all_reduce_timing.measure(["ring"], size, count, on)["ring"]) for size in sizes]
+    share = 1 - max(0, exposed - each[-1]) / sum(each[:-1])
+    print(f"  {len(sizes)} buckets take {sum(each):.3f} s by themselves, the last one {each[-1]:.3f} s; "
+          f"finish() waits {exposed:.3f} s.\n  Hidden of all but the last: {share:.0%}", end="")  # fmt: skip
+    fits = sum(each) < computing / 2
+    print("" if fits else " (no bar: longer than the backward pass)", "ok" if share >= HIDDEN else "!!")
+    return not fits or share >= HIDDEN
+
+
+def main() -> int:
+    print(f"{measurements.machine()}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
+    if not links.available().real:
+        print(f"Real links are needed. {links.available()}")
+        return 1
+    rows = [(2, None, 8), (4, None, 8), (2, SLOW, 8), (4, SLOW, 8), (2, SLOW, 32)]
+    good = all([compare(*row) for row in rows])
+    print("\nall bars hold" if good else "\nMISSED a bar")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""The simulator's step times against measured ones: real links, three rates, three bucket sizes, N = 2.
+
+    python benchmarks/overlap_prediction.py
+
+Predicted is the simulator's step, from what is measured beside it: the layers' times on both ranks at once
+without communication, the link's rate, and what an all-reduce of one number takes.  Nothing is fitted to
+measured steps.  A step is all of it: forward, backward, exposed communication, optimizer.  The exit status is
+1 if a prediction is off by more than 10%.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from course_lib import corpus, layer_times, links, measurements, ranks
+from course_lib.cost_model import all_reduce_seconds, terms
+from course_lib.links import Links
+from course_lib.overlap import BucketedDataParallel
+from course_lib.simulator import Step, simulate_step
+from course_lib.transformer import GPT, TransformerConfig
+
+CONFIG = TransformerConfig(layers=4, hidden=192, heads=4, vocab=corpus.VOCAB, context=128)
+BATCH = 4  # sequences
+RATES = ("200mbit", "400mbit", "800mbit")
+BUCKETS = (0.5, 2.0, 8.0)  # MiB; the gradients are 7.1
+RANKS, ROUNDS, STEPS, SMALL = 2, 5, 3, 50
+MOST = 0.10
+
+
+def _ddp(module: torch.nn.Module, bucket_mb: float) -> torch.nn.Module:
+    """All its buckets have this size, but for the first step's."""
+    return DistributedDataParallel(module, bucket_cap_mb=bucket_mb, gradient_as_bucket_view=True)
+
+
+def _bucketed(module: torch.nn.Module, bucket_mb: float) -> torch.nn.Module:
+    return BucketedDataParallel(module, bucket_mb, first_bucket_mb=bucket_mb)
+
+
+IMPLEMENTATIONS: dict[str, Callable[[torch.nn.Module, float], torch.nn.Module]] = {
+    "course's ring": _bucketed, "torch's DDP": _ddp
+}  # fmt: skip
+
+
+class Result(NamedTuple):
+    """For one size of buckets: the steps predicted, one a round, and each implementation's seconds."""
+
+    bucket_mb: float
+    predicted: list[Step]
+    seconds: dict[str, list[float]]
+
+
+def compare(bandwidth: float) -> list[Result]:
+    """Inside a rank, whose link carries ``bandwidth`` bytes/s."""
+    torch.set_num_threads(1)
+    latency = _call_seconds() / terms("ring", RANKS).messages
+    results = []
+    for bucket_mb in BUCKETS:
+        running = {name: _steps(wrap, bucket_mb) for name, wrap in IMPLEMENTATIONS.items()}
+        result = Result(bucket_mb, [], {name: [] for name in running})
+        for _ in range(ROUNDS):  # in turns, so that whatever else the machine does meets all of them
+            times = _layer_times()
+            result.predicted.append(simulate_step(
+                times.layers, lambda size: all_reduce_seconds("ring", size, RANKS, latency, bandwidth),
+                bucket_mb=bucket_mb, first_bucket_mb=bucket_mb, optimizer_seconds=times.optimizer_seconds,
+            ))  # fmt: skip
+            for name, steps in running.items():
+                result.seconds[name] += [next(steps) for _ in range(STEPS)]
+        results.append(result)
+    return results
+
+
+def _call_seconds() -> float:
+    """What an all-reduce takes that has nothing to carry."""
+    return statistics.median(_timed(lambda: dist.all_reduce(torch.ones(1))) for _ in range(SMALL))
+
+
+def _timed(function: Callable[[], object]) -> float:
+    dist.barrier()
+    began = time.perf_counter()
+    function()
+    return time.perf_counter() - began
+
+
+def _layer_times() -> layer_times.StepTimes:
+    module, optimizer, loss_of = _training()
+    return layer_times.measure(module, lambda: loss_of(module), optimizer, STEPS)
+
+
+def _steps(wrap: Callable[[torch.nn.Module, float], torch.nn.Module], bucket_mb: float) -> Iterator[float]:
+    """Seconds of one step after the other."""
+    module, optimizer, loss_of = _training()
+    parallel = wrap(module, bucket_mb)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss_of(parallel).backward()
+        if hasattr(parallel, "finish"):
+            parallel.finish()
+        optimizer.step()
+
+    for _ in range(2):  # DDP's buckets are rebuilt after the first one
+        step()
+    while True:
+        yield _timed(step)
+
+
+def _training() -> tuple[torch.nn.Module, torch.optim.Optimizer, Callable[[torch.nn.Module], torch.Tensor]]:
+    torch.manual_seed(0)
+    module = GPT(CONFIG, attention="fused")
+    generator = torch.Generator().manual_seed(dist.get_rank())
+    inputs, targets = corpus.batch(corpus.tokens(), BATCH, CONFIG.context, generator)
+
+    def loss_of(module: torch.nn.Module) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(module(inputs).flatten(0, 1), targets.flatten())
+
+    return module, torch.optim.AdamW(module.parameters(), lr=1e-4), loss_of
+
+
+def _print(rate: str, of_ranks: tuple[Result, ...]) -> bool:
+    first, good = of_ranks[0], True
+    predicted = statistics.median(step.seconds for step in first.predicted)
+    step = min(first.predicted, key=lambda step: abs(step.seconds - predicted))  # the median one
+    for name in first.seconds:
+        slowest = [max(times) for times in zip(*(each.seconds[name] for each in of_ranks), strict=True)]
+        measured = statistics.median(slowest)
+        ratio = predicted / measured
+        good &= (holds := abs(ratio - 1) <= MOST)
+        print(f"{rate:>8} {first.bucket_mb:5g} {len(step.buckets):8} {1e3 * step.backward_end:9.1f} "
+              f"{1e3 * step.hidden_seconds:8.1f} {1e3 * step.exposed_seconds:8.1f} {1e3 * predicted:10.1f}  "
+              f"{name:>15} {1e3 * measured:9.1f} {measurements.spread(slowest):7.0%} "
+              f"{ratio:10.3f} {'ok' if holds else '!!'}", flush=True)  # fmt: skip
+    return good
+
+
+def main() -> int:
+    print(f"{measurements.machine()}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC\n")
+    if not links.available().real:
+        print(f"Real links are needed. {links.available()}")
+        return 1
+    print("Times in ms. Compute is forward and backward without communication.")
+    print(f"{'link':>8} {'MiB':>5} {'buckets':>8} {'compute':>9} {'hidden':>8} {'exposed':>8} "
+          f"{'predicted':>10}  {'':>15} {'measured':>9} {'spread':>7} {'pred/meas':>10}")  # fmt: skip
+    good = True
+    for rate in RATES:
+        link = Links(rate, kind="real")
+        of_ranks = ranks.run(compare, RANKS, link.bandwidth, links=link, timeout=120)
+        for rows in zip(*of_ranks, strict=True):
+            good &= _print(rate, rows)
+    print(f"\n{'all' if good else 'NOT all'} predictions are within {MOST:.0%}")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
