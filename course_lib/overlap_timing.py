@@ -1,0 +1,175 @@
+"""Training steps of a small GPT on links between ranks: predicted from what its layers take, and measured.
+
+    for result in measure([0.5, 2.0, 8.0], Links("400mbit")):
+        result.name, result.bucket_mb, result.step.seconds, result.seconds
+
+Predicted is the simulator's step, from what is measured beside it: the layers' times on all ranks at once
+without communication, the links' rate, and what an all-reduce takes for one number.  Nothing is fitted to
+measured steps.  A step is all of it: forward, backward, exposed communication, optimizer.  Whatever is
+compared takes turns, so that what else the machine does meets all of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from statistics import median
+from typing import NamedTuple
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from course_lib import corpus, ranks
+from course_lib.all_reduce import ring
+from course_lib.all_reduce_timing import slowest
+from course_lib.arguments import one_of
+from course_lib.cost_model import all_reduce_seconds, terms
+from course_lib.layer_times import StepTimes
+from course_lib.layer_times import measure as measure_layers
+from course_lib.links import Links
+from course_lib.overlap import BucketedDataParallel
+from course_lib.simulator import Step, simulate_step
+from course_lib.transformer import GPT, TransformerConfig
+
+CONFIG = TransformerConfig(layers=4, hidden=192, heads=4, vocab=corpus.VOCAB, context=128)  # 7.1 MiB
+BATCH = 4  # sequences
+RING, DDP = "course's ring", "torch's DDP"
+_SMALL_CALLS = 50
+
+
+class Implementation(NamedTuple):
+    """``wrap(module, bucket_mb)`` is the module whose gradients are averaged, by ``all_reduce``."""
+
+    wrap: Callable[[torch.nn.Module, float], torch.nn.Module]
+    all_reduce: Callable[[torch.Tensor], object]
+
+
+def _ddp(module: torch.nn.Module, bucket_mb: float) -> torch.nn.Module:
+    """All its buckets have this size, but for the first step's."""
+    return DistributedDataParallel(module, bucket_cap_mb=bucket_mb, gradient_as_bucket_view=True)
+
+
+def _bucketed(module: torch.nn.Module, bucket_mb: float) -> torch.nn.Module:
+    return BucketedDataParallel(module, bucket_mb, first_bucket_mb=bucket_mb)
+
+
+IMPLEMENTATIONS = {RING: Implementation(_bucketed, ring), DDP: Implementation(_ddp, dist.all_reduce)}
+
+
+class Result(NamedTuple):
+    """An implementation with buckets of one size: the predicted steps, and seconds of measured ones."""
+
+    name: str
+    bucket_mb: float
+    predicted: list[Step]
+    seconds: list[float]
+
+    @property
+    def step(self) -> Step:
+        """The median one of the predicted steps."""
+        middle = median(step.seconds for step in self.predicted)
+        return min(self.predicted, key=lambda step: abs(step.seconds - middle))
+
+
+def measure(
+    bucket_mbs: Sequence[float], links: Links, names: Sequence[str] = tuple(IMPLEMENTATIONS), *,
+    count: int = 2, rounds: int = 5, steps: int = 3,
+) -> list[Result]:  # fmt: skip
+    """Predicted and measured steps of each implementation with buckets of each size, on ``count`` ranks.
+
+    A predicted step comes from each of the ``rounds``, and ``steps`` measured ones, of the slowest rank each.
+    On links that are paced in software, DDP's messages are not slow, and DDP is left out.  Raises ValueError
+    for an unknown name.
+    """
+    chosen = [one_of("name", name, IMPLEMENTATIONS) for name in names if links.is_real or name != DDP]
+    of_ranks = ranks.run(_compare, count, list(bucket_mbs), chosen, links.bandwidth, rounds, steps,
+                         links=links, timeout=120)  # fmt: skip
+    return [
+        same[0]._replace(seconds=slowest(each.seconds for each in same))
+        for same in zip(*of_ranks, strict=True)
+    ]
+
+
+def _compare(
+    bucket_mbs: Sequence[float], names: Sequence[str], bandwidth: float, rounds: int, steps: int
+) -> list[Result]:
+    """Inside a rank, whose link carries ``bandwidth`` bytes/s."""
+    torch.set_num_threads(1)  # several would wait for each other wherever the cores are shared
+    latencies = {name: latency(IMPLEMENTATIONS[name].all_reduce) for name in names}
+    results = []
+    for bucket_mb in bucket_mbs:
+        running = {name: _seconds_of_steps(IMPLEMENTATIONS[name].wrap, bucket_mb) for name in names}
+        found = {name: Result(name, bucket_mb, [], []) for name in running}
+        for _ in range(rounds):
+            times = layer_times(steps)
+            for name, seconds in running.items():
+                found[name].predicted.append(_predicted(times, bucket_mb, latencies[name], bandwidth))
+                found[name].seconds.extend(next(seconds) for _ in range(steps))
+        results.extend(found.values())
+    return results
+
+
+def _predicted(times: StepTimes, bucket_mb: float, latency: float, bandwidth: float) -> Step:
+    count = dist.get_world_size()
+    return simulate_step(
+        times.layers, lambda size: all_reduce_seconds("ring", size, count, latency, bandwidth),
+        bucket_mb=bucket_mb, first_bucket_mb=bucket_mb, optimizer_seconds=times.optimizer_seconds,
+    )  # fmt: skip
+
+
+# --- inside a rank ---
+
+
+def latency(all_reduce: Callable[[torch.Tensor], object]) -> float:
+    """Seconds of a message of an all-reduce that has nothing to carry, between at least two ranks."""
+    calls = [_timed(lambda: all_reduce(torch.ones(1))) for _ in range(_SMALL_CALLS)]
+    return median(calls) / terms("ring", dist.get_world_size()).messages
+
+
+def layer_times(repeats: int = 9) -> StepTimes:
+    """What the layers of the small GPT take on all ranks at once."""
+    module, optimizer, loss_of = training()
+    return measure_layers(module, lambda: loss_of(module), optimizer, repeats)
+
+
+def training() -> tuple[
+    torch.nn.Module, torch.optim.Optimizer, Callable[[torch.nn.Module], torch.Tensor]
+]:
+    """The small GPT, its optimizer, and the loss of a module on this rank's batch: the same at each call."""
+    torch.manual_seed(0)
+    module = GPT(CONFIG, attention="fused")
+    generator = torch.Generator().manual_seed(dist.get_rank())
+    inputs, targets = corpus.batch(corpus.tokens(), BATCH, CONFIG.context, generator)
+
+    def loss_of(module: torch.nn.Module) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(module(inputs).flatten(0, 1), targets.flatten())
+
+    return module, torch.optim.AdamW(module.parameters(), lr=1e-4), loss_of
+
+
+def _seconds_of_steps(
+    wrap: Callable[[torch.nn.Module, float], torch.nn.Module], bucket_mb: float
+) -> Iterator[float]:
+    """Seconds of one step after the other."""
+    module, optimizer, loss_of = training()
+    parallel = wrap(module, bucket_mb)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss_of(parallel).backward()
+        if hasattr(parallel, "finish"):
+            parallel.finish()
+        optimizer.step()
+
+    for _ in range(2):  # DDP's buckets are filled anew after the first one
+        step()
+    while True:
+        yield _timed(step)
+
+
+def _timed(function: Callable[[], object]) -> float:
+    dist.barrier()
+    began = time.perf_counter()
+    function()
+    return time.perf_counter() - began
