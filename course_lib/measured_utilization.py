@@ -16,6 +16,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,40 @@ class MeasuredParts:
     parts: Parts
     tokens_per_second: float
     spread: float
+
+
+def shown(measured: MeasuredParts, links: Links | None = None) -> tuple[Parts, str, str]:
+    """The parts for a picture, what it must say of their origin, and why they are not this machine's, or "".
+
+    As ``measurements.Series.finish``: they are kept, or the course's recorded ones take their place where the
+    machine was busy.
+    """
+    if measured.spread <= measurements.CALM:
+        measurements.keep(_points(measured, links))
+        return measured.parts, "measured here", ""
+    busy = f"This machine was busy: repeats of the step differ by {measured.spread:.0%}."
+    stand_in = measurements.recorded("step-parts")
+    if not stand_in:
+        return measured.parts, "measured here, on a busy machine", f"{busy} Do not trust this picture."
+    origin = measurements.origin_of(stand_in[0])
+    seconds = {point.conditions["part"]: point.value for point in stand_in}
+    # Shares need the time at peak only, which a peak of 1 FLOP/s makes of the FLOPs.
+    parts = Parts(peak_flops=1.0, flops=seconds.pop("at_peak"), **seconds)
+    return parts, origin, f"{busy} So these parts were {origin}."
+
+
+def _points(measured: MeasuredParts, links: Links | None) -> list[measurements.Measurement]:
+    parts = measured.parts
+    seconds = {name: getattr(parts, name) for name in _Round.__dataclass_fields__}
+    kind = "none" if links is None else "real" if links.is_real else "paced"
+    return [
+        measurements.Measurement(
+            "step-parts", value, "s", {"part": name}, 1, measured.spread, kind,
+            "" if links is None else links.label, measurements.machine(), ranks.device_kind(1),
+            datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        for name, value in {**seconds, "at_peak": parts.at_peak}.items()
+    ]  # fmt: skip
 
 
 def measure_peak_flops(

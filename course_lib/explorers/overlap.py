@@ -356,7 +356,8 @@ def explorer(
 
 def _bucket_stops(work: Work, points: Sequence[Point], start: Choice) -> list[float]:
     even = [LEAST_MB * 2**n for n in range(round(log2(_largest_bucket(work) / LEAST_MB)) + 1)]
-    return sorted({*even, *(point.bucket_mb for point in points), start.bucket_mb})
+    measured = (each.bucket_mb for each in points if LEAST_MB <= each.bucket_mb <= MOST_MB)
+    return sorted({*even, *measured, start.bucket_mb})
 
 
 _RATES = [rate * 1e6 / 8 for rate in (100, 200, 400, 800, 1000, 10_000, 100_000)]
