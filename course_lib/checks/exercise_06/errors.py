@@ -7,11 +7,21 @@ from course_lib.checks.part import Attempt
 from course_lib.checks.playing import is_hang
 
 OTHER_ORDER = "layers in another order on each rank"  # begins a case's title
+_OTHER_PLACE = (
+    "A gradient does not fit into the place in the row that it is given. Has each hook its own? All "
+    "functions that a loop makes see the *last* value of its names, but for default arguments, as in "
+    "`view=view`."
+)
 _SENTENCES = {
     "cannot register a hook on a tensor that doesn't require gradient": (
         "A frozen parameter, whose `requires_grad` is False, gets no gradient: it needs no hook, and no "
         "place in a bucket."
     ),
+    "KeyError: Parameter containing": (
+        "`firings` has the trained parameters only: a frozen one has no hook that could fire."
+    ),
+    "The size of tensor a": _OTHER_PLACE,
+    "doesn't match the broadcast shape": _OTHER_PLACE,
     "'NoneType'": (
         "Something is None that is used like a tensor. `.grad` is None before the first gradient and after "
         "`zero_grad`, and stays it where a parameter is frozen."
