@@ -11,18 +11,19 @@ import torch
 
 from course_lib.checks import exercise_05 as check
 from course_lib.checks import judging, playing, report, tolerance, values
+from course_lib.checks.calling import in_rank
 from course_lib.checks.checking import check as check_part
 from course_lib.checks.exercise_05 import in_fp32, problem, training
-from course_lib.checks.exercise_05.calling import in_rank
 from course_lib.checks.part import Attempt, Compared, Played
 from course_lib.checks.values import Tensor, Unknown
 
-# What a learner's function becomes in a rank.
+IN_RANK = "exercise_05.training"
+# What a learner's function becomes there.
 PARTS = {
-    "train": lambda function: in_rank("stream", function),
-    "train_step": lambda function: in_rank("steps", function, problem.MSE),
-    "train_step_by_tokens": lambda function: in_rank("steps", function, problem.CROSS_ENTROPY),
-    "gradients_in_fp32": lambda function: in_rank("in_fp32", function),
+    "train": lambda function: in_rank(f"{IN_RANK}.stream", function),
+    "train_step": lambda function: in_rank(f"{IN_RANK}.steps", function, problem.MSE),
+    "train_step_by_tokens": lambda function: in_rank(f"{IN_RANK}.steps", function, problem.CROSS_ENTROPY),
+    "gradients_in_fp32": lambda function: in_rank(f"{IN_RANK}.in_fp32", function),
     "noise_scale": lambda function: function,
 }
 TRAINING = ("train", "train_step", "train_step_by_tokens")

@@ -64,7 +64,8 @@ def test_the_expected_output_in_the_text_is_the_one_of_the_check(path):
     notebook = read(path)
     prose = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     shown = re.findall(r"Expected output</summary>\n\n```text\n(.*?)\n```", prose, re.DOTALL)
-    printed = [cell.outputs[0].text.rstrip("\n") for cell in code_cells(notebook) if cell.outputs]
+    checks = [cell for cell in code_cells(notebook) if cell.metadata.get("nbgrader", {}).get("grade")]
+    printed = [cell.outputs[0].text.rstrip("\n") for cell in checks]
     assert shown == printed
 
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from course_lib.checks import tolerance
+from course_lib.checks.calling import in_rank
 from course_lib.checks.checking import check as _check
-from course_lib.checks.exercise_05.calling import in_rank
 from course_lib.checks.exercise_05.in_fp32 import GRADIENTS_IN_FP32
 from course_lib.checks.exercise_05.noise import NOISE_SCALE
 from course_lib.checks.exercise_05.problem import CROSS_ENTROPY, MSE
@@ -24,22 +24,22 @@ from course_lib.checks.exercise_05.tokens import TRAIN_STEP_BY_TOKENS
 
 def train(function: Callable) -> float:
     """Check ``train(module, micro_batches, accumulation_steps, loss_function, optimizer)``."""
-    return _check(TRAIN, in_rank("stream", function))
+    return _check(TRAIN, in_rank("exercise_05.training.stream", function))
 
 
 def train_step(function: Callable) -> float:
     """Check ``train_step(module, micro_batches, loss_function, optimizer, all_reduce, max_norm)``."""
-    return _check(TRAIN_STEP, in_rank("steps", function, MSE))
+    return _check(TRAIN_STEP, in_rank("exercise_05.training.steps", function, MSE))
 
 
 def train_step_by_tokens(function: Callable) -> float:
     """Check ``train_step_by_tokens(module, micro_batches, loss_function, optimizer, all_reduce)``."""
-    return _check(TRAIN_STEP_BY_TOKENS, in_rank("steps", function, CROSS_ENTROPY))
+    return _check(TRAIN_STEP_BY_TOKENS, in_rank("exercise_05.training.steps", function, CROSS_ENTROPY))
 
 
 def gradients_in_fp32(function: Callable) -> float:
     """Check ``gradients_in_fp32(module, micro_batches, loss_function) -> gradients``."""
-    return _check(GRADIENTS_IN_FP32, in_rank("in_fp32", function))
+    return _check(GRADIENTS_IN_FP32, in_rank("exercise_05.training.in_fp32", function))
 
 
 def noise_scale(function: Callable) -> float:

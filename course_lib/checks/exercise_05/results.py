@@ -24,26 +24,31 @@ def case(title: str, arguments: Sequence[tuple], trained: Sequence[Trained], sam
     """A case in which each rank is to end as ``trained`` says, with activations of ``samples`` samples."""
     dtype = arguments[0][0].dtype
     expected = [
-        (tuple(_tensor(dtype, gradient) for gradient in gradients), _tensor(dtype, weights), samples)
+        (tuple(tensor(dtype, gradient) for gradient in gradients), tensor(dtype, weights), samples)
         for gradients, weights in trained
     ]
     tolerance = 1e-5 if dtype == "float64" else 1e-4
     return Case(title, tuple(arguments), tuple(expected), tolerance=tolerance, **more)
 
 
-def _tensor(dtype: str, row: Sequence[float]) -> Tensor:
+def tensor(dtype: str, row: Sequence[float]) -> Tensor:
     return Tensor(dtype, (len(row),), tuple(row))
 
 
 # --- words ---
 
 
-def in_words(wrong: Compared, rank: int) -> tuple[str, str] | None:
-    """For ``Part.in_words``: the first thing that is not as expected."""
+def in_words(
+    wrong: Compared, rank: int, of_third: Callable[[Any], str] | None = None
+) -> tuple[str, str] | None:
+    """For ``Part.in_words``: the first thing that is not as expected.
+
+    ``of_third`` puts the third item of a result into words, where it is not a number of samples.
+    """
     if unreadable(wrong):
         return None
-    (got_gradients, got_weights, got_samples) = wrong.got(rank)
-    (gradients, weights, samples) = wrong.expected(rank)
+    (got_gradients, got_weights, got_third) = wrong.got(rank)
+    (gradients, weights, third) = wrong.expected(rank)
     shown = _beside if not wrong.case.secret else lambda name, expected, got: (SECRET, f"{name} {got}")
     for number, (expected, got) in enumerate(zip(gradients, got_gradients, strict=False), start=1):
         if not _agree(wrong, got, expected):
@@ -52,8 +57,8 @@ def in_words(wrong: Compared, rank: int) -> tuple[str, str] | None:
         return shown("", *(_steps(len(each)) for each in (gradients, got_gradients)))
     if not _agree(wrong, got_weights, weights):
         return shown("weights at the end:", *_texts(wrong, weights, got_weights))
-    if got_samples != samples:
-        return shown("", *(kept(each) for each in (samples, got_samples)))
+    if got_third != third:
+        return shown("", *((of_third or kept)(each) for each in (third, got_third)))
     return None
 
 

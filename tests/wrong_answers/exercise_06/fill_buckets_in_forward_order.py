@@ -1,0 +1,15 @@
+"""The right ones, last bucket first."""
+
+PART = "fill_buckets"
+SENTENCE = "The right buckets in the wrong order"
+
+
+def fill_buckets(sizes, bucket_bytes):
+    buckets, held = [], bucket_bytes
+    for index in reversed(range(len(sizes))):
+        if held >= bucket_bytes:
+            buckets.append([])
+            held = 0
+        buckets[-1].append(index)
+        held += sizes[index]
+    return buckets[::-1]

@@ -1,0 +1,15 @@
+"""len in place of bytes."""
+
+PART = "fill_buckets"
+SENTENCE = "This counts parameters"
+
+
+def fill_buckets(sizes, bucket_bytes):
+    buckets, held = [], bucket_bytes
+    for index in reversed(range(len(sizes))):
+        if held >= bucket_bytes:
+            buckets.append([])
+            held = 0
+        buckets[-1].append(index)
+        held += 1
+    return buckets

@@ -1,0 +1,15 @@
+"""Two are full."""
+
+PART = "on_paper"
+SENTENCE = "A bucket that is not full at the end"
+
+
+def on_paper():
+    first_bucket = ["output.bias", "output.weight", "hidden.bias"]
+    return {
+        "first_bucket": first_bucket,
+        "starts_it": first_bucket[-1],
+        "all_reduces": 2,
+        "cannot_hide": ["norm.bias", "norm.weight", "embedding"],
+        "bytes_sent": 2 * 3 / 4 * 66_860,
+    }

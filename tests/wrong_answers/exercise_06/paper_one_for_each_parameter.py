@@ -1,0 +1,15 @@
+"""As in exercise 05."""
+
+PART = "on_paper"
+SENTENCE = "the gradients of a bucket travel together"
+
+
+def on_paper():
+    first_bucket = ["output.bias", "output.weight", "hidden.bias"]
+    return {
+        "first_bucket": first_bucket,
+        "starts_it": first_bucket[-1],
+        "all_reduces": 7,
+        "cannot_hide": ["norm.bias", "norm.weight", "embedding"],
+        "bytes_sent": 2 * 3 / 4 * 66_860,
+    }
