@@ -3,8 +3,9 @@
     python benchmarks/overlap.py
 
 Seconds of a training step of a small GPT, and ratios to DDP's step in the same round, medians of one run in
-which all ways take turns, on loopback and on links of 400 Mbit/s; and how much of the communication is hidden where it is shorter than the
-backward pass.  Buckets are the same for all.  !! marks what misses its bar, and then the exit status is 1.
+which all ways take turns, on loopback and on links of 400 Mbit/s; and how much of the communication is hidden
+where it is shorter than the backward pass.  Buckets are the same for all.  !! marks what misses its bar, and
+then the exit status is 1.
 """
 
 from __future__ import annotations
