@@ -16,11 +16,11 @@ from course_lib.checks import tolerance
 from course_lib.checks.exercise_07 import billing, choosing, queueing, stepping, tracing, utilizing
 from course_lib.checks.exercise_07.billing import EXPOSED_GPU_HOURS
 from course_lib.checks.exercise_07.choosing import BEST_BUCKET
-from course_lib.checks.exercise_07.given import made, with_names
 from course_lib.checks.exercise_07.queueing import BUCKET_TIMES
 from course_lib.checks.exercise_07.stepping import ROUNDING, STEP_SECONDS
 from course_lib.checks.exercise_07.tracing import HIDDEN_AND_EXPOSED
 from course_lib.checks.exercise_07.utilizing import MFU_AND_HFU
+from course_lib.checks.given import made, with_names
 
 
 def hidden_and_exposed(function: Callable) -> float:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import isclose
 
-from course_lib.checks import mistakes
-from course_lib.checks.exercise_07 import given
-from course_lib.checks.exercise_07.given import Network, as_it_is
+from course_lib.checks import given, mistakes
 from course_lib.checks.exercise_07.stepping import (
     BYTES,
     LARGE,
@@ -20,6 +18,7 @@ from course_lib.checks.exercise_07.stepping import (
     Step,
     in_words,
 )
+from course_lib.checks.given import Network, as_it_is
 from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from course_lib.checks import mistakes
-from course_lib.checks.exercise_07.given import as_it_is
+from course_lib.checks.given import as_it_is
 from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from course_lib.checks import mistakes
-from course_lib.checks.exercise_07 import given, queueing
-from course_lib.checks.exercise_07.given import Model, Network, as_it_is
+from course_lib.checks import given, mistakes
+from course_lib.checks.exercise_07 import queueing
 from course_lib.checks.exercise_07.queueing import Times
+from course_lib.checks.given import Model, Network, as_it_is
 from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Part
 

@@ -5,15 +5,15 @@ All times are multiples of 1/16 s, so that sums of them are exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import astuple, replace
 from itertools import pairwise
 
 from course_lib.checks import mistakes
-from course_lib.checks.exercise_07.given import as_it_is, spans
+from course_lib.checks.given import as_it_is, spans
 from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part
-from course_lib.timeline import Span
+from course_lib.timeline import LANES, Span
 
 ARGUMENTS = (spans, as_it_is)
 _COMPUTE, _COMMUNICATION, _IDLE = "compute", "communication", "idle"
@@ -49,9 +49,10 @@ def _wait(*times: tuple[float, float]) -> _Bars:
     return [("wait", *each) for each in times]
 
 
-def _later(trace: Iterable[Span], seconds: float, step: int) -> list[Span]:
+def _later(trace: Iterable[Span], seconds: float, steps: int = 0) -> list[Span]:
     return [
-        replace(span, start=span.start + seconds, end=span.end + seconds, step=step) for span in trace
+        replace(span, start=float(span.start + seconds), end=float(span.end + seconds), step=span.step + steps)
+        for span in trace
     ]
 
 
@@ -84,13 +85,13 @@ _SITUATIONS: dict[str, tuple[list[Span], int]] = {
     "one bucket, after the backward pass": (_AFTERWARDS, 0),
     "two buckets, the first one within the backward pass": (_TWO_BUCKETS, 0),
     "three buckets, each waits for the one before": (_QUEUE, 0),
-    "two steps": ([*_TWO_BUCKETS, *_later(_QUEUE, 4, step=1)], 0),
+    "two steps": ([*_TWO_BUCKETS, *_later(_QUEUE, 4, steps=1)], 0),
     "two ranks, the other one is late: rank 1": ([*_LATE, *_FAST], 1),
     "two buckets under way at the same time": (_AT_ONCE, 0),
     "a hook waits inside the backward pass": (_IN_HOOK, 0),
     "spans of blocks, and of the layers in them": (_NESTED, 0),
     _SECRET: (
-        [*_OTHERS_WAIT, *_LATE, *_FAST, *_later(_OTHERS_WAIT, 8, step=1), *_later(_FAST, 8, step=1)], 2
+        [*_OTHERS_WAIT, *_LATE, *_FAST, *_later(_OTHERS_WAIT, 8, steps=1), *_later(_FAST, 8, steps=1)], 2
     ),
 }  # fmt: skip
 
@@ -100,15 +101,13 @@ def _draw(_: int) -> list[Case]:
 
 
 def _case(title: str, trace: list[Span], rank: int) -> Case:
-    """The spans as ``timeline.read_trace`` gives them: in order of start."""
+    """The spans as ``timeline.read_trace`` gives them: from 0 s on, and in order of start."""
     begin = min(span.start for span in trace)
-    ordered = sorted(_shifted(trace, -begin), key=lambda span: (span.start, -span.end))
+    ordered = sorted(
+        _later(trace, -begin), key=lambda span: (span.start, -span.end, span.rank, LANES.index(span.lane))
+    )
     arguments = tuple(map(astuple, ordered)), rank
     return Case.alone(title, arguments, _swept()(*arguments), title == _SECRET)
-
-
-def _shifted(trace: Iterable[Span], seconds: float) -> Iterator[Span]:
-    return (replace(span, start=span.start + seconds, end=span.end + seconds) for span in trace)
 
 
 # --- Right, and what mistakes look like ---

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from course_lib.checks import mistakes
-from course_lib.checks.exercise_07 import given
-from course_lib.checks.exercise_07.given import Run
+from course_lib.checks import given, mistakes
+from course_lib.checks.given import Run
 from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part
 from course_lib.checks.tolerance import near

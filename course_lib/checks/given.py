@@ -1,15 +1,17 @@
-"""What a learner's function is given: objects whose parts have names.  Cases hold them as plain data.
+"""What the functions of exercise 07 are given: objects whose parts have names.  Cases hold plain data.
 
-A check makes them in the rank that calls the function, ``exercise_07.case`` for a learner who tries it.
+A check makes them in the rank that calls the function, ``exercise_07.case`` for a learner who tries it.  Each
+case has a process of its own, which imports little for this: so it stands beside the exercise, not in it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from course_lib.timeline import Span
+if TYPE_CHECKING:
+    from course_lib.timeline import Span
 
 
 class Model(NamedTuple):
@@ -61,6 +63,8 @@ def as_it_is(argument: Any) -> Any:
 
 
 def spans(rows: Sequence[tuple]) -> list[Span]:
+    from course_lib.timeline import Span
+
     return [Span(*row) for row in rows]
 
 
