@@ -6,11 +6,12 @@ import pytest
 
 from course_lib import buckets, simulator, timeline, utilization
 from course_lib.checks import exercise_07 as check
-from course_lib.checks import given
+from course_lib.checks import given, judging, report, tolerance, values
 from course_lib.checks.exercise_07 import choosing, stepping
-from course_lib.checks.part import Compared, Played
+from course_lib.checks.part import Attempt, Compared, Played
 from course_lib.checks.values import Unknown
 from course_lib.cost_model import all_reduce_seconds
+from tests.exercises import answers
 
 PARTS = (
     "hidden_and_exposed", "bucket_times", "step_seconds", "best_bucket", "mfu_and_hfu", "exposed_gpu_hours"
@@ -170,6 +171,36 @@ def test_a_case_is_what_the_function_is_called_with():
 def test_a_case_that_there_is_not_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         check.case(*arguments)
+
+
+# --- Answers, judged without ranks: their functions talk to nobody ---
+
+
+def judged(name, function):
+    """The share of the cases that are right, and the report, as a check finds them."""
+    judgements = []
+    for number, case in enumerate(cases(name), start=1):
+        value = values.describe(function(*check.case(name, number)))
+        attempt = Attempt(1, [case], [[Played(value, case.arguments[0], "", ())]])
+        near = tolerance._taken_for_expected(attempt, stepping.ROUNDING)
+        judgements.append(judging.judge(part(name), near))
+    return judging.share(part(name), judgements), report.report(part(name), judgements)
+
+
+@pytest.mark.parametrize("path", answers.stored("wrong", "exercise_07"), ids=lambda path: path.stem)
+def test_each_wrong_answer_is_refused_with_its_sentence(path):
+    answer = answers.load(path)
+    value, text = judged(answer.PART, getattr(answer, answer.PART))
+    assert value < 1.0
+    assert answer.SENTENCE in text
+    assert getattr(answer, "UNSAID", "no such sentence") not in text
+
+
+@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("path", answers.stored("right", "exercise_07"), ids=lambda path: path.stem)
+def test_each_right_answer_passes(path, name):
+    value, text = judged(name, getattr(answers.load(path), name))
+    assert value == 1.0, text
 
 
 # --- Mistakes ---

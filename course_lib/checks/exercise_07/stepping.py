@@ -85,21 +85,24 @@ _Exposed = Callable[[Times, Sequence[float], float], float]  # of times, seconds
 
 def filled(sizes: Sequence[int], bucket_bytes: float) -> list[list[int]]:
     """Buckets of indices, the last one first, each closed once it has reached its size."""
-    buckets: list[list[int]] = [[]]
-    for index in reversed(range(len(sizes))):
-        if sum(sizes[i] for i in buckets[-1]) >= bucket_bytes:
-            buckets.append([])
-        buckets[-1].append(index)
-    return buckets
+    return _filled(sizes, lambda held, _: held >= bucket_bytes)
 
 
 def _never_above(sizes: Sequence[int], bucket_bytes: float) -> list[list[int]]:
-    """Closed before it grows larger than its size."""
+    """Each closed before it grows larger than its size."""
+    return _filled(sizes, lambda held, size: held > 0 and held + size > bucket_bytes)
+
+
+def _filled(sizes: Sequence[int], is_full: Callable[[int, int], bool]) -> list[list[int]]:
+    """``is_full`` is asked what a bucket holds, and what comes next."""
     buckets: list[list[int]] = [[]]
+    held = 0
     for index in reversed(range(len(sizes))):
-        if buckets[-1] and sum(sizes[i] for i in buckets[-1]) + sizes[index] > bucket_bytes:
+        if is_full(held, sizes[index]):
             buckets.append([])
+            held = 0
         buckets[-1].append(index)
+        held += sizes[index]
     return buckets
 
 

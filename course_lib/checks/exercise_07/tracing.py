@@ -50,10 +50,11 @@ def _wait(*times: tuple[float, float]) -> _Bars:
 
 
 def _later(trace: Iterable[Span], seconds: float, steps: int = 0) -> list[Span]:
-    return [
-        replace(span, start=float(span.start + seconds), end=float(span.end + seconds), step=span.step + steps)
-        for span in trace
-    ]
+    def moved(span: Span) -> Span:
+        start, end = float(span.start + seconds), float(span.end + seconds)
+        return replace(span, start=start, end=end, step=span.step + steps)
+
+    return [moved(span) for span in trace]
 
 
 _AFTERWARDS = _step(_passes(1, 3), _buckets((3, 3.75)), [])  # nobody has recorded the wait
