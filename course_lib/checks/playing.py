@@ -21,7 +21,8 @@ SECONDS_FOR_ONE_WORLD_SIZE = 15  # for functions that communicate without end
 MOST_PRINTED = 10 << 20  # bytes, for functions that print without end
 MOST_HANGS = 2  # then the other world sizes are left out; one function without end is enough
 CASE_BEGINS = "\x1f"  # a line that no learner prints
-CALLS = ("in <lambda>, playing.py", "in call, training.py")  # where a learner's function is called
+# Where a learner's function is called.
+CALLS = ("in <lambda>, playing.py", "in call, training.py", "in call, given.py")
 _LATE_SECONDS = 0.1
 
 

@@ -1,0 +1,22 @@
+"""Gbit/s as GB/s."""
+
+from course_lib import buckets
+
+PART = "best_bucket"
+SENTENCE = "Gbit/s are taken for GB/s"
+
+
+def step_seconds(model, network, bucket_mb, micro_batches):
+    n, latency, bandwidth = network.ranks, network.microseconds * 1e-6, network.gigabits * 1e9
+    begin, free = (micro_batches - 1) * model.pass_seconds, 0.0
+    for bucket in buckets.assign(model.gradient_bytes, bucket_mb * 2**20):
+        size = sum(model.gradient_bytes[i] for i in bucket)
+        seconds = 2 * (n - 1) * latency + 2 * (n - 1) / n * size / bandwidth
+        free = max(free, begin + max(model.ready[i] for i in bucket)) + seconds
+    return max(free, micro_batches * model.pass_seconds)
+
+
+def best_bucket(model, network, sizes, micro_batches):
+    seconds = {size: step_seconds(model, network, size, micro_batches) for size in sizes}
+    best = min(sizes, key=seconds.get)
+    return best, seconds[best]

@@ -1,0 +1,9 @@
+"""GPU-days."""
+
+PART = "exposed_gpu_hours"
+SENTENCE = "These are GPU-days"
+
+
+def exposed_gpu_hours(tokens, tokens_per_second, devices, step_seconds, exposed_seconds):
+    hours = tokens / tokens_per_second / 86_400 * devices
+    return hours * exposed_seconds / step_seconds

@@ -1,0 +1,9 @@
+"""Exposed over hidden."""
+
+PART = "exposed_gpu_hours"
+SENTENCE = "The exposed seconds are divided by the rest of the step"
+
+
+def exposed_gpu_hours(tokens, tokens_per_second, devices, step_seconds, exposed_seconds):
+    hours = tokens / tokens_per_second / 3600 * devices
+    return hours * exposed_seconds / (step_seconds - exposed_seconds)

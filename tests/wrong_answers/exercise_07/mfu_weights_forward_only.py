@@ -1,0 +1,12 @@
+"""2P with all of attention."""
+
+PART = "mfu_and_hfu"
+SENTENCE = "Only the forward pass is counted, 2P for the weights"
+
+
+def mfu_and_hfu(run, data_sheet):
+    if run.dtype not in data_sheet:
+        return None
+    flops = 2 * run.parameters + 12 * run.layers * run.heads * run.head_size * run.sequence
+    mfu = run.tokens_per_second * flops / (run.devices * data_sheet[run.dtype])
+    return mfu, mfu * (1 + run.recomputed / 3)

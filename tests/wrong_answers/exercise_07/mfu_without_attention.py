@@ -1,0 +1,12 @@
+"""6P."""
+
+PART = "mfu_and_hfu"
+SENTENCE = "Attention is left out"
+
+
+def mfu_and_hfu(run, data_sheet):
+    if run.dtype not in data_sheet:
+        return None
+    flops = 6 * run.parameters
+    mfu = run.tokens_per_second * flops / (run.devices * data_sheet[run.dtype])
+    return mfu, mfu * (1 + run.recomputed / 3)

@@ -1,0 +1,18 @@
+"""From the first parameter on."""
+
+from course_lib import buckets
+
+PART = "step_seconds"
+SENTENCE = "The buckets are filled from the first parameter on."
+
+
+def step_seconds(model, network, bucket_mb, micro_batches):
+    n, latency, bandwidth = network.ranks, network.microseconds * 1e-6, network.gigabits * 1e9 / 8
+    begin, free = (micro_batches - 1) * model.pass_seconds, 0.0
+    last = len(model.ready) - 1
+    for backward in buckets.assign(model.gradient_bytes[::-1], bucket_mb * 2**20):
+        bucket = [last - i for i in backward]
+        size = sum(model.gradient_bytes[i] for i in bucket)
+        seconds = 2 * (n - 1) * latency + 2 * (n - 1) / n * size / bandwidth
+        free = max(free, begin + max(model.ready[i] for i in bucket)) + seconds
+    return max(free, micro_batches * model.pass_seconds)

@@ -1,0 +1,13 @@
+"""Printed."""
+
+PART = "bucket_times"
+SENTENCE = "The function returns None: it needs a `return`."
+
+
+def bucket_times(buckets, ready, seconds, backward_end):
+    times, free = [], 0.0
+    for bucket, duration in zip(buckets, seconds, strict=True):
+        start = max(free, max(ready[i] for i in bucket))
+        free = start + duration
+        times.append((start, free))
+    print(times, max(0.0, free - backward_end))

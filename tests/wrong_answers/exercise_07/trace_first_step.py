@@ -1,0 +1,19 @@
+"""Step 0."""
+
+from itertools import pairwise
+
+PART = "hidden_and_exposed"
+SENTENCE = "Only one of the steps is counted"
+
+
+def hidden_and_exposed(spans, rank):
+    own = [span for span in spans if span.rank == rank and span.step == 0]
+    hidden = exposed = 0.0
+    for start, end in pairwise(sorted({time for span in own for time in (span.start, span.end)})):
+        kinds = {span.kind for span in own if span.start <= start and end <= span.end}
+        if "communication" in kinds:
+            if "compute" in kinds and "idle" not in kinds:
+                hidden += end - start
+            else:
+                exposed += end - start
+    return hidden, exposed

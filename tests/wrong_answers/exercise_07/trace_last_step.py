@@ -1,0 +1,21 @@
+"""Measures until the last end of all."""
+
+from itertools import pairwise
+
+PART = "hidden_and_exposed"
+SENTENCE = "Only one of the steps is counted"
+
+
+def hidden_and_exposed(spans, rank):
+    own = [span for span in spans if span.rank == rank]
+    hidden = exposed = 0.0
+    for start, end in pairwise(sorted({time for span in own for time in (span.start, span.end)})):
+        kinds = {span.kind for span in own if span.start <= start and end <= span.end}
+        if "communication" in kinds:
+            if "compute" in kinds and "idle" not in kinds:
+                hidden += end - start
+            else:
+                exposed += end - start
+    bucket_end = max(span.end for span in own if span.kind == "communication")
+    backward_end = max(span.end for span in own if span.kind == "compute")
+    return hidden, max(0.0, bucket_end - backward_end)

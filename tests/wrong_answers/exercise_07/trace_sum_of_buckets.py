@@ -1,0 +1,20 @@
+"""All buckets' seconds, less the hidden ones."""
+
+from itertools import pairwise
+
+PART = "hidden_and_exposed"
+SENTENCE = "Seconds count twice where two spans go on at the same time."
+
+
+def hidden_and_exposed(spans, rank):
+    own = [span for span in spans if span.rank == rank]
+    hidden = exposed = 0.0
+    for start, end in pairwise(sorted({time for span in own for time in (span.start, span.end)})):
+        kinds = {span.kind for span in own if span.start <= start and end <= span.end}
+        if "communication" in kinds:
+            if "compute" in kinds and "idle" not in kinds:
+                hidden += end - start
+            else:
+                exposed += end - start
+    communication = sum(span.seconds for span in own if span.kind == "communication")
+    return hidden, communication - hidden
