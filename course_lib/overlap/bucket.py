@@ -23,16 +23,26 @@ class Place:
     expected: int = 1  # gradients in a step, as many as in the last one
     arrived: int = 0
     had_gradient: bool = False  # when the bucket's reduction started
+    version: int = 0  # of the view then
 
-    def before_gradient(self, gradient: torch.Tensor) -> None:
+    def __post_init__(self) -> None:
+        # Not a hook of the parameter: that is called for torch.autograd.grad, too, which adds nothing.
+        self.accumulation = torch.autograd.graph.get_gradient_edge(self.parameter).node
+
+    def before_gradient(self, gradients: tuple[torch.Tensor, ...]) -> None:
         """A hook: autograd is about to add to the gradient."""
         if self.bucket.is_started:  # and would add to what is being reduced
             self.bucket.reopen()
 
     @property
     def is_cleared(self) -> bool:
-        """Whether the gradient was dropped since then, as by ``zero_grad()``."""
-        return self.had_gradient and self.parameter.grad is None
+        """Whether the gradient was dropped since then, or set to zero, as by ``zero_grad()``."""
+        return self.had_gradient and (self.parameter.grad is None or self.is_changed)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether anybody has written into the gradient since then.  (The reduction goes by another view.)"""
+        return self.parameter.grad is not None and self.view._version != self.version
 
     def collect(self) -> None:
         """Move a gradient that autograd has put elsewhere into the bucket."""
@@ -43,6 +53,11 @@ class Place:
             raise ValueError(
                 f"{self.name} has a gradient of layout {gradient.layout}: expected a dense one, since a "
                 "bucket holds every element. An embedding's is dense with sparse=False."
+            )
+        if gradient.requires_grad:
+            raise ValueError(
+                f"{self.name} has a gradient with a graph: expected backward() without create_graph=True, "
+                "since an average over ranks has none"
             )
         if gradient.dtype != self.view.dtype:
             raise ValueError(
@@ -95,6 +110,7 @@ class Bucket:
             place.had_gradient = place.parameter.grad is not None
             if not place.had_gradient:
                 place.view.zero_()
+            place.version = place.view._version
         self.used.copy_(torch.tensor([float(place.had_gradient) for place in self.places]))
         channel.follow()
         self._reduction = channel.start(self._prepare, all_reduce)
@@ -113,6 +129,14 @@ class Bucket:
     def wait(self) -> None:
         if self._reduction is not None:
             self._reduction.wait()
+
+    def require_not_changed(self) -> None:
+        for place in self.places:
+            if place.is_changed:
+                raise RuntimeError(
+                    f"the gradient of {place.name} was changed while it was being averaged: call finish() "
+                    "before gradients are clipped, scaled or set to zero"
+                )
 
     def reopen(self) -> None:
         """Put the mean so far aside, so that what comes later can be averaged by itself."""
@@ -143,5 +167,6 @@ def dtype_of(parameter: torch.nn.Parameter) -> torch.dtype:
 def _shaped(part: torch.Tensor, parameter: torch.nn.Parameter) -> torch.Tensor:
     """A row's part with the parameter's shape and, where it has no gaps, its layout."""
     strides = torch.empty_like(parameter, device="meta").stride()
-    return part.as_strided(parameter.shape, strides)
+    # data: with a version of its own, that only counts who writes into this gradient.
+    return part.data.as_strided(parameter.shape, strides)
 

@@ -35,7 +35,9 @@ class BucketedDataParallel(torch.nn.Module):
     ``bucket_mb``, ``first_bucket_mb``: MiB in a bucket, and in the first one, which can start early.
     ``overlap``: False starts all buckets in ``finish()``, in the calling thread.
     ``all_reduce(tensor)``: sums a row over all ranks in place; the course's ring by default, or
-    ``dist.all_reduce``, or the learner's own.  It is called once for each bucket and step.
+    ``dist.all_reduce``, or the learner's own.  It is called once for each bucket and step.  If it takes a
+    ``group``, as these two do, it gets one that nothing else uses.  Else it uses the default group, and the
+    step itself should not communicate before ``finish()``: the messages could meet.
 
     A gradient is None after ``finish()`` if it was on every rank, and a rank without one counts as zero where
     another has one: a flag for each parameter travels in its bucket.  The host waits for these flags.
@@ -65,10 +67,10 @@ class BucketedDataParallel(torch.nn.Module):
         limits = buckets.limits(bucket_mb, first_bucket_mb)
         broadcast_parameters(module)
         self.module = module
-        self._all_reduce = all_reduce or ring
         self._overlap = overlap
         self._buckets = _fill(_trained(module), *limits)
         device = self._buckets[0].row.device
+        self._all_reduce = channel.apart(all_reduce)
         self._channel = channel.beside(device, self._all_reduce) if overlap else channel.InTurn()
         self._in_buckets = {place.parameter for bucket in self._buckets for place in bucket.places}
         self._next = 0  # the bucket to start
@@ -87,6 +89,9 @@ class BucketedDataParallel(torch.nn.Module):
     def started(self) -> int:
         """How many buckets' reductions have started in this step."""
         return sum(bucket.is_started for bucket in self._buckets)
+
+    def __getstate__(self) -> dict:
+        raise TypeError("a BucketedDataParallel can't be copied or saved, only its module: use .module")
 
     def forward(self, *args, **kwargs):
         return self.module(*args, **kwargs)
@@ -112,6 +117,7 @@ class BucketedDataParallel(torch.nn.Module):
         *others, last = self._buckets
         for bucket in others:
             if bucket.is_started and any(place.is_cleared for place in bucket.places):
+                bucket.require_not_changed()
                 bucket.reopen()
         for bucket in others[self._next :]:
             self._start(bucket)
@@ -170,7 +176,7 @@ class BucketedDataParallel(torch.nn.Module):
         for bucket in self._buckets:
             for place in bucket.places:
                 after = _weakly(self._after_gradient, place)
-                handles.append(place.parameter.register_hook(place.before_gradient))
+                handles.append(place.accumulation.register_prehook(place.before_gradient))
                 handles.append(place.parameter.register_post_accumulate_grad_hook(after))
         return handles
 
@@ -188,7 +194,20 @@ class BucketedDataParallel(torch.nn.Module):
             self._start(self._buckets[self._next])
             self._next += 1
 
-    def _before_step(self, optimizer: torch.optim.Optimizer, *arguments: object) -> None:
+    def _before_step(self, optimizer: torch.optim.Optimizer, arguments: tuple, named: dict) -> tuple | None:
+        self._require_finished(optimizer)
+        closure = named.get("closure", arguments[1] if len(arguments) > 1 else None)
+        if closure is None:
+            return None
+
+        def checked() -> object:
+            loss = closure()  # it may go backward itself
+            self._require_finished(optimizer)
+            return loss
+
+        return arguments[:1], {**named, "closure": checked}
+
+    def _require_finished(self, optimizer: torch.optim.Optimizer) -> None:
         stepped = (parameter for group in optimizer.param_groups for parameter in group["params"])
         if self._unfinished and any(parameter in self._in_buckets for parameter in stepped):
             raise RuntimeError(
@@ -215,13 +234,13 @@ def _fill(trained: list[tuple[str, torch.nn.Parameter]], bucket_bytes: float, fi
     return [Bucket([trained[i] for i in each], flags) for each, flags in zip(indices, of_step, strict=True)]
 
 
-def _weakly(method: Callable, *first: object) -> Callable[..., None]:
+def _weakly(method: Callable, *first: object) -> Callable:
     """Calls the method as long as its object is there, and keeps nothing alive."""
     reference = weakref.WeakMethod(method)
 
-    def call(*arguments: object) -> None:
-        if (bound := reference()) is not None:
-            bound(*first, *arguments)
+    def call(*arguments: object) -> object:
+        bound = reference()
+        return None if bound is None else bound(*first, *arguments)
 
     return call
 

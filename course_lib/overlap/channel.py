@@ -2,12 +2,16 @@
 
 A channel's ``start(prepare, all_reduce)`` returns at once, and then sums over all ranks what ``prepare()``
 returns.  ``wait()`` of what it returns ends when that is done, and raises what was raised.
+
+All modules of a process share one thread or stream, and on the CPU one process group beside the default one:
+else messages of two modules, or those of the step itself, could meet each other's.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import threading
-import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
@@ -16,6 +20,7 @@ from typing import Protocol
 import torch
 import torch.distributed as dist
 
+from course_lib.all_reduce import ring
 from course_lib.ranks.frames import learners_frame, on_behalf_of
 
 AllReduce = Callable[[torch.Tensor], object]
@@ -42,7 +47,7 @@ class InTurn(_OnHost):
     """No channel: the sum is there before ``start`` returns."""
 
     def start(self, prepare: Prepare, all_reduce: AllReduce) -> Started:
-        all_reduce(prepare())
+        sum_in_place(all_reduce, prepare())
         return _Done()
 
 
@@ -55,16 +60,15 @@ class Asynchronous(_OnHost):
     """Torch's own all-reduce, which has threads of its own."""
 
     def start(self, prepare: Prepare, all_reduce: AllReduce) -> Started:
-        return dist.all_reduce(prepare(), async_op=True)
+        return all_reduce(prepare(), async_op=True)
 
 
 class Thread(_OnHost):
-    """A thread that does nothing else.  It ends with this object, and never keeps a process alive."""
+    """A thread that does nothing else, and never keeps a process alive."""
 
     def __init__(self) -> None:
         self._tasks: SimpleQueue = SimpleQueue()
         threading.Thread(target=_do_tasks, args=[self._tasks], name="communication", daemon=True).start()
-        weakref.finalize(self, self._tasks.put, None)
 
     def start(self, prepare: Prepare, all_reduce: AllReduce) -> Started:
         done = _OnThread()
@@ -73,14 +77,15 @@ class Thread(_OnHost):
 
 
 def _do_tasks(tasks: SimpleQueue) -> None:
-    while (task := tasks.get()) is not None:
-        prepare, all_reduce, done, frame = task
+    while True:
+        prepare, all_reduce, done, frame = tasks.get()
         try:
             with on_behalf_of(frame):
-                done.set_result(all_reduce(prepare()))
+                sum_in_place(all_reduce, prepare())
+            done.set_result(None)
         except BaseException as error:
             done.set_exception(error)
-        del task, prepare, all_reduce, done, frame  # or they would live until the next task comes
+        del prepare, all_reduce, done, frame  # or they would live until the next task comes
 
 
 class _OnThread(Future):
@@ -96,7 +101,7 @@ class Stream:
 
     def start(self, prepare: Prepare, all_reduce: AllReduce) -> Started:
         with torch.cuda.stream(self._stream):
-            all_reduce(prepare())
+            sum_in_place(all_reduce, prepare())
         return _OnStream(self._stream.record_event())
 
     def follow(self) -> None:
@@ -111,8 +116,46 @@ class _OnStream:
         torch.cuda.current_stream().wait_event(self._done)
 
 
+def sum_in_place(all_reduce: AllReduce, row: torch.Tensor) -> None:
+    """Call it, and wait for what it has only started.  Raises ValueError if it has not worked in place."""
+    result = all_reduce(row)
+    if isinstance(result, torch.Tensor) and result.data_ptr() != row.data_ptr():
+        raise ValueError("all_reduce returned another tensor: expected the sum in the one that it was given")
+    if hasattr(result, "wait"):
+        result.wait()
+
+
 def beside(device: torch.device, all_reduce: AllReduce) -> Channel:
     """The channel for this all-reduce beside what the device computes."""
     if device.type == "cuda":
-        return Stream(device)
-    return Asynchronous() if all_reduce is dist.all_reduce else Thread()
+        return _stream(device)
+    is_torchs = getattr(all_reduce, "func", all_reduce) is dist.all_reduce
+    return Asynchronous() if is_torchs else _thread()
+
+
+_thread = functools.cache(Thread)
+_stream = functools.cache(Stream)
+
+
+def apart(all_reduce: AllReduce | None) -> AllReduce:
+    """The all-reduce, by default the course's ring, in a process group that nothing else uses.
+
+    One that takes no ``group`` stays in the default group.  Called by all ranks at the same time.  NCCL has
+    one order for all that a rank starts, so there the default group serves.
+    """
+    all_reduce = all_reduce or ring
+    if dist.get_backend() == dist.Backend.NCCL or not _takes_group(all_reduce):
+        return all_reduce
+    return functools.partial(all_reduce, group=_group_beside(dist.group.WORLD))
+
+
+def _takes_group(all_reduce: AllReduce) -> bool:
+    try:
+        return "group" in inspect.signature(all_reduce).parameters
+    except ValueError:  # some of C++ have no signature
+        return False
+
+
+@functools.lru_cache(maxsize=1)
+def _group_beside(world: dist.ProcessGroup) -> dist.ProcessGroup:
+    return dist.new_group()

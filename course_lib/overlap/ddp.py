@@ -5,7 +5,6 @@ from collections.abc import Callable
 import torch
 import torch.distributed as dist
 
-from course_lib.all_reduce import ring
 from course_lib.data_parallel.gradients import real
 from course_lib.overlap import channel
 
@@ -18,8 +17,9 @@ def comm_hook(all_reduce: channel.AllReduce | None = None) -> CommHook:
 
     DDP then fills its buckets and calls the hook for each; ``all_reduce(tensor)``, which sums in place and is
     the course's ring by default, runs beside the backward pass as it does in ``BucketedDataParallel``.
+    Called by all ranks at the same time.
     """
-    running: list[channel.Channel] = []  # made at the first bucket, which shows the device
+    reduce = channel.apart(all_reduce)
 
     # DDP reads these annotations, so they must not be texts as in modules with annotations from __future__.
     def hook(state: object, bucket: dist.GradBucket) -> Averaged:
@@ -28,15 +28,14 @@ def comm_hook(all_reduce: channel.AllReduce | None = None) -> CommHook:
 
         def sum_and_tell(numbers: torch.Tensor) -> None:
             try:
-                (all_reduce or ring)(numbers)
+                channel.sum_in_place(reduce, numbers)
                 averaged.set_result(row)
             except BaseException as error:  # else DDP would wait for ever
                 averaged.set_exception(error)
 
-        if not running:
-            running.append(channel.beside(row.device, sum_and_tell))
-        running[0].follow()
-        running[0].start(lambda: _divided(row), sum_and_tell)
+        beside = channel.beside(row.device, sum_and_tell)
+        beside.follow()
+        beside.start(lambda: _divided(row), sum_and_tell)
         return averaged
 
     return hook

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import itertools
 import threading
 import weakref
 
@@ -231,7 +232,7 @@ def after_an_exception(where, set_to_none):
 
 
 def test_a_step_that_was_given_up_leaves_nothing_behind():
-    cases = [("no_sync", True), ("no_sync", False), ("backward", True), ("before finish", True)]
+    cases = list(itertools.product(("no_sync", "backward", "before finish"), (True, False)))
     for case, of_ranks in zip(cases, run_cases(after_an_exception, 2, cases), strict=True):
         assert max(of_ranks) < 1e-13, case
 
@@ -248,6 +249,101 @@ def given_up_and_not_used_again():
 
 def test_gradients_that_were_cleared_do_not_come_back():
     assert run(given_up_and_not_used_again, 2) == [[True, False, True, True]] * 2
+
+
+# --- what else communicates ---
+
+
+def two_modules(all_reduce):
+    """Two wrapped modules with one loss, whose value is summed in between: each has its own mean."""
+    both = [layers(6), layers(6)]
+    models = [overlap.BucketedDataParallel(each, TINY, TINY, all_reduce=all_reduce) for each in both]
+    expected = copy.deepcopy(both)
+    found = []
+    for step in range(4):
+        loss = sum(model(inputs(step)).square().mean() for model in models)
+        loss.backward()
+        dist.all_reduce(loss.detach())
+        ring(loss.detach())
+        for model in models:
+            model.finish()
+        sum(each(inputs(step)).square().mean() for each in expected).backward()
+        for ours, theirs in zip(both, expected, strict=True):
+            data_parallel.average_gradients(theirs)
+            found.append(furthest(ours, theirs, gradient))
+            ours.zero_grad()
+            theirs.zero_grad()
+    return max(found)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_two_modules_and_the_step_itself_do_not_meet_each_others_messages(count):
+    for of_ranks in run_cases(two_modules, count, [(None,), (dist.all_reduce,)]):
+        assert max(of_ranks) < 1e-13
+
+
+def two_in_ddp(all_reduce):
+    both = [layers(6), layers(6)]
+    ddps = [DistributedDataParallel(each, bucket_cap_mb=1e-4, find_unused_parameters=True) for each in both]
+    for ddp in ddps:
+        ddp.register_comm_hook(None, overlap.comm_hook(all_reduce))
+    expected = copy.deepcopy(both)
+    for step in range(3):
+        for pair in (ddps, expected):
+            sum(each(inputs(step)).square().mean() for each in pair).backward()
+    for each in expected:
+        data_parallel.average_gradients(each)
+    return max(furthest(ours, theirs, gradient) for ours, theirs in zip(both, expected, strict=True))
+
+
+def test_two_modules_in_ddp_share_a_channel():
+    for of_ranks in run_cases(two_in_ddp, 2, [(None,), (dist.all_reduce,)]):
+        assert max(of_ranks) < 1e-12
+
+
+def asynchronous(tensor):
+    return dist.all_reduce(tensor, async_op=True)
+
+
+def elsewhere(tensor):
+    return tensor.clone()
+
+
+def with_all_reduce(all_reduce, overlap_on):
+    module = layers()
+    model = overlap.BucketedDataParallel(module, TINY, overlap=overlap_on, all_reduce=all_reduce)
+    expected = copy.deepcopy(module)
+    for each in (model, expected):
+        each(inputs()).square().sum().backward()
+    data_parallel.average_gradients(expected)
+    error = error_of(model.finish)
+    return error, furthest(module, expected, gradient) if error == "no error" else None
+
+
+def test_an_all_reduce_that_has_only_started_is_waited_for_and_one_out_of_place_refused():
+    cases = [(all_reduce, on) for all_reduce in (asynchronous, elsewhere) for on in (True, False)]
+    for (all_reduce, _), of_ranks in zip(cases, run_cases(with_all_reduce, 3, cases), strict=True):
+        for error, difference in of_ranks:
+            if all_reduce is asynchronous:
+                assert error == "no error" and difference < 1e-13
+            else:
+                assert "all_reduce returned another tensor" in error
+
+
+def calls_with_autograd_grad():
+    noted = Noted()
+    module = layers()
+    model = overlap.BucketedDataParallel(module, TINY, TINY, all_reduce=noted)
+    for step in range(2):
+        loss = model(inputs(step)).square().sum()
+        loss.backward(retain_graph=True)
+        torch.autograd.grad(loss, list(module.parameters()))
+        model.finish()
+    return len(noted.calls)
+
+
+def test_gradients_that_are_only_asked_for_start_nothing():
+    assert run(calls_with_autograd_grad, 2) == [12, 12]
 
 
 # --- refused ---
@@ -286,8 +382,40 @@ def test_a_forgotten_finish_is_said_before_any_weight_is_changed():
         assert unchanged and finished == "no error"
 
 
+def step_by_closure(optimizer_class):
+    module = layers()
+    model = overlap.BucketedDataParallel(module)
+    optimizer = optimizer_class(module.parameters(), lr=0.1)
+    before = copy.deepcopy(module)
+
+    def closure(finish):
+        optimizer.zero_grad()
+        loss = model(inputs()).square().mean()
+        loss.backward()
+        if finish:
+            model.finish()
+        return loss
+
+    forgotten = error_of(optimizer.step, lambda: closure(finish=False))
+    unchanged = furthest(module, before) == 0
+    model.finish()
+    finished = error_of(optimizer.step, closure=lambda: closure(finish=True))
+    return forgotten, unchanged, finished, furthest(module, before) > 0
+
+
+def test_a_finish_forgotten_in_a_closure_is_said():
+    for of_ranks in run_cases(step_by_closure, 2, [(torch.optim.SGD,), (torch.optim.LBFGS,)]):
+        for forgotten, unchanged, finished, moved in of_ranks:
+            assert "optimizer.step() before finish()" in forgotten and unchanged
+            assert finished == "no error" and moved
+
+
 def refusals():
     wrap = overlap.BucketedDataParallel
+    clipped = wrap(layers(), TINY, TINY)
+    clipped(inputs()).sum().backward()
+    nn.utils.clip_grad_norm_(clipped.parameters(), 1e-3)
+    with_graph = wrap(layers(1))
     frozen = nn.Linear(2, 2).requires_grad_(False)
     on_rank_0 = nn.Linear(2, 2)
     on_rank_0.bias.requires_grad_(dist.get_rank() == 0)
@@ -317,6 +445,10 @@ def refusals():
         "weight has a gradient of layout torch.sparse_coo: expected a dense one":
             error_of(embedding(torch.tensor([1])).sum().backward),
         "finish() inside no_sync()": error_of(finish_inside),
+        "was changed while it was being averaged: call finish() before": error_of(clipped.finish),
+        "has a gradient with a graph":
+            error_of(with_graph(inputs()).square().sum().backward, create_graph=True),
+        "can't be copied or saved, only its module": error_of(copy.deepcopy, model),
     }  # fmt: skip
 
 
@@ -452,17 +584,14 @@ def ends():
     gone = weakref.ref(model), weakref.ref(model._buckets[0])  # hooks would keep the buckets
     del model
     gc.collect()
-    for thread in threading.enumerate():
-        if thread.name == "communication":
-            thread.join(timeout=20)
-    left = [thread.name for thread in threading.enumerate() if thread.name == "communication"]
+    threads = [thread.name for thread in threading.enumerate()]
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
     module(inputs()).sum().backward()
-    return [each() for each in gone], left, error_of(optimizer.step)
+    return [each() for each in gone], threads.count("communication"), error_of(optimizer.step)
 
 
-def test_a_wrapper_that_is_dropped_leaves_no_thread_and_no_hook():
-    assert run(ends, 2) == [([None, None], [], "no error")] * 2
+def test_a_wrapper_that_is_dropped_leaves_no_hook_and_no_memory():
+    assert run(ends, 2) == [([None, None], 1, "no error")] * 2  # one thread serves all wrappers
 
 
 def in_ddp(all_reduce):
