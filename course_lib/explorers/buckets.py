@@ -241,11 +241,12 @@ def _holds(choice: Choice, parameters: Sequence[int]) -> str:
 
 def _notes(choice: Choice, done: Step) -> list[str]:
     total, tensors = sum(bucket.bytes for bucket in done.buckets), terms("ring", choice.ranks).tensors
+    calls = "1 call" if len(done.buckets) == 1 else f"{len(done.buckets):,} calls"
     return [
         f"Times since the backward pass began; it ends at {duration(done.backward_end - _begin(choice))}. "
         f"{duration(done.exposed_seconds)} of {duration(_communication(done))} of communication come after "
         "it and are exposed.",
-        f"{size(total)} of gradients in {len(done.buckets):,} calls; the ring sends {tensors:.4g} times that "
+        f"{size(total)} of gradients in {calls}; the ring sends {tensors:.4g} times that "
         f"from each of {choice.ranks:,} ranks, however the buckets are filled.",
         f"Computed, not measured: GPT-2 small with {choice.layers} layers, tied embedding, {_SEQUENCES} "
         f"sequences of {_SEQUENCE:,} tokens on each rank at {_FLOPS / 1e12:g} TFLOP/s; gradients in fp32; "

@@ -68,7 +68,10 @@ class BucketedDataParallel(torch.nn.Module):
         broadcast_parameters(module)
         self.module = module
         self._overlap = overlap
-        self._buckets = _fill(_trained(module), *limits)
+        trained = _trained(module)
+        self._buckets = _fill(trained, *limits)
+        for _, parameter in trained:
+            parameter._bucketed_by = weakref.ref(self)
         device = self._buckets[0].row.device
         self._all_reduce = channel.apart(all_reduce)
         self._channel = channel.beside(device, self._all_reduce) if overlap else channel.InTurn()
@@ -221,6 +224,9 @@ def _trained(module: torch.nn.Module) -> list[tuple[str, torch.nn.Parameter]]:
     require_same_modules(trained)
     if not trained:
         raise ValueError("the module has nothing to train: expected a parameter with requires_grad=True")
+    for name, parameter in trained.items():
+        if getattr(parameter, "_bucketed_by", lambda: None)() is not None:
+            raise ValueError(f"{name} is in another BucketedDataParallel already: expected one for a module")
     if len(devices := {str(parameter.device) for parameter in trained.values()}) > 1:
         raise ValueError(f"the parameters are on {' and '.join(sorted(devices))}: expected one device")
     return list(trained.items())

@@ -440,6 +440,7 @@ def refusals():
         "first_bucket_mb='1': expected": error_of(wrap, layers(), 1, "1"),
         "At the first difference: parameter bias": error_of(wrap, on_rank_0),
         "inside DistributedDataParallel": error_of(wrap, nn.Sequential(DistributedDataParallel(layers()))),
+        "parameter 0.weight is in another BucketedDataParallel already": error_of(wrap, model.module),
         "inside BucketedDataParallel": error_of(data_parallel.average_gradients, model),
         "0.weight has a gradient, but no bucket": error_of(in_buckets.finish),
         "weight has a gradient of layout torch.sparse_coo: expected a dense one":
