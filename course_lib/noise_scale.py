@@ -63,12 +63,15 @@ def estimate(
     For small batches of different sizes whose gradients are averaged in proportion to these, give their
     harmonic mean.  The first two results are unbiased; their ratio is not, so average steps with a Meter.
 
+    Tensors and arrays without a dimension are numbers here.
+
     Raises ValueError when both batches are of one size, when they are swapped, for norms below 0 and batches
     of 0 or less, and for what is not a finite number.
     """
-    small_norm_sq = number("small_norm_sq", small_norm_sq, least=0)
-    big_norm_sq = number("big_norm_sq", big_norm_sq, least=0)
-    small_batch, big_batch = number("small_batch", small_batch), number("big_batch", big_batch)
+    small_norm_sq = number("small_norm_sq", _scalar(small_norm_sq), least=0)
+    big_norm_sq = number("big_norm_sq", _scalar(big_norm_sq), least=0)
+    small_batch = number("small_batch", _scalar(small_batch))
+    big_batch = number("big_batch", _scalar(big_batch))
     _require_two_sizes(small_batch, big_batch)
     gradient_sq = (big_batch * big_norm_sq - small_batch * small_norm_sq) / (big_batch - small_batch)
     noise_trace = (small_norm_sq - big_norm_sq) / (1 / small_batch - 1 / big_batch)
@@ -76,6 +79,11 @@ def estimate(
         raise ValueError(
             f"small_norm_sq={small_norm_sq!r}, big_norm_sq={big_norm_sq!r}: expected smaller numbers")
     return _estimate(gradient_sq, noise_trace)
+
+
+def _scalar(value: object) -> object:
+    """Python's own number, for a number of numpy and for a tensor or an array without a dimension."""
+    return value.item() if getattr(value, "ndim", None) == 0 else value
 
 
 def _require_two_sizes(small_batch: float, big_batch: float) -> None:
@@ -129,10 +137,12 @@ class Meter:
         and with a norm that is infinite or NaN, as after an overflow.  Raises ValueError for what else
         estimate refuses.
         """
+        small_norm_sq, big_norm_sq = _scalar(small_norm_sq), _scalar(big_norm_sq)
         if any(isinstance(norm, float) and not isfinite(norm) for norm in (small_norm_sq, big_norm_sq)):
             self._why_empty = "No gradient was finite."
             return
-        small_batch, big_batch = number("small_batch", small_batch), number("big_batch", big_batch)
+        small_batch = number("small_batch", _scalar(small_batch))
+        big_batch = number("big_batch", _scalar(big_batch))
         if isclose(small_batch, big_batch):  # a harmonic mean is rounded
             self._why_empty = "The noise scale is undefined for one batch size, and no step had two."
             return

@@ -81,7 +81,12 @@ def share(part: Part, judgements: Sequence[Judgement]) -> float:
 
     Where world sizes are counted, one rank alone, which sends no message, earns nothing.
     """
-    right = [judgement.ranks for judgement in judgements if judgement.right]
-    if not part.one_process and not any(ranks > 1 for ranks in right):
+    right = sum(judgement.right for judgement in judgements)
+    if is_right_alone(part, judgements):
         return 0.0
-    return math.floor(100 * len(right) / len(judgements)) / 100
+    return math.floor(100 * right / len(judgements)) / 100
+
+
+def is_right_alone(part: Part, judgements: Sequence[Judgement]) -> bool:
+    """Whether one rank alone is right, and no other world size."""
+    return not part.one_process and [each.ranks for each in judgements if each.right] == [1]

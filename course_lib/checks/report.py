@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from course_lib.checks.judging import Judgement
+from course_lib.checks.judging import Judgement, is_right_alone
 from course_lib.checks.mistakes import AsIf
 from course_lib.checks.part import Compared, Part, Recognizer
 from course_lib.checks.playing import limits_of
@@ -27,8 +27,10 @@ def report(part: Part, judgements: Sequence[Judgement]) -> str:
             lines += [f"{indent}{line}".rstrip() for line in rest]
     mistake = main_mistake(part, judgements)
     right = len(judgements) - len(wrong)
-    lines += ["", *([mistake, ""] if mistake else []), f"{right} of {len(judgements)} {counted} are right."]
-    return "\n".join(lines)
+    summary = f"{right} of {len(judgements)} {counted} are right."
+    if is_right_alone(part, judgements):
+        summary += " N = 1 alone earns nothing: one rank sends no message."
+    return "\n".join([*lines, "", *([mistake, ""] if mistake else []), summary])
 
 
 def main_mistake(part: Part, judgements: Sequence[Judgement]) -> str | None:

@@ -209,5 +209,9 @@ def explorer(start: Choice = Choice()) -> Explorer:  # noqa: B008 (frozen)
     def ranks_chosen(change: dict) -> None:
         controls["step"].max = Choice(change["new"]).last
 
+    def choose(ranks: int, step: int) -> Choice:
+        # Another thread may ask between a move of N and that of the step's end.
+        return Choice(ranks, min(step, Choice(ranks).last))
+
     controls["ranks"].observe(ranks_chosen, "value")
-    return Explorer(Drawing(), controls, Choice, readout)
+    return Explorer(Drawing(), controls, choose, readout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -12,6 +13,10 @@ from matplotlib.artist import Artist
 
 from course_lib.explorers.fast_canvas import FastCanvas
 from course_lib.pictures import Picture
+
+# A kernel may handle the messages of two sliders in two threads, and matplotlib can't draw in two.
+# Reentrant, since a control that is moved may move another one.
+_one_at_a_time = threading.RLock()
 
 
 class Drawing(Protocol):
@@ -91,20 +96,23 @@ class Explorer(widgets.VBox):
         return self._choose(**{name: control.value for name, control in self._controls.items()})
 
     def update(self) -> None:
-        """Draw where the controls stand, unless that is shown already."""
-        choice = self.choice
-        if choice == self._shown:
-            return
-        self._shown = choice
-        self._drawing.show(choice)
-        self.picture.value = self._canvas.png()
-        self.numbers.value = self._readout(choice).html()
+        """Draw where the controls stand, unless that is shown already; any thread may call it.
+
+        Where controls move meanwhile, it goes on until what is shown is where they stand.
+        """
+        with _one_at_a_time:
+            while (choice := self.choice) != self._shown:
+                self._drawing.show(choice)
+                self.picture.value = self._canvas.png()
+                self.numbers.value = self._readout(choice).html()
+                self._shown = choice
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict, dict]:
         """The widget, and for those without one the picture and, as its text, the numbers."""
         live = super()._repr_mimebundle_(**options)
-        still, metadata = self._drawing.figure._repr_mimebundle_()
-        text = self._readout(self.choice).text()
+        with _one_at_a_time:
+            still, metadata = self._drawing.figure._repr_mimebundle_()
+            text = self._readout(self.choice).text()
         picture = {**metadata["image/png"], "alt": text}
         return {**live, **still, "text/plain": text}, {"image/png": picture}
 

@@ -247,8 +247,13 @@ def test_the_share_is_that_of_the_world_sizes(capsys):
     assert "2 of 3 world sizes are right." in capsys.readouterr().out
 
 
-def test_one_rank_alone_earns_nothing():
+def test_one_rank_alone_earns_nothing_and_the_report_says_so(capsys):
     assert check(PART, lambda x: 0) == 0.0
+    said = "1 of 3 world sizes are right. N = 1 alone earns nothing: one rank sends no message."
+    assert said in capsys.readouterr().out
+    assert check(PART, lambda x: 1) == 0.0
+    assert "0 of 3 world sizes are right." in (printed := capsys.readouterr().out)
+    assert "earns nothing" not in printed
 
 
 ALONE = Part(

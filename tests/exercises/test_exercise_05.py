@@ -109,12 +109,14 @@ def test_micro_batches_have_unequal_numbers_of_tokens_and_once_none():
         assert min(least) == 0 < max(least)
 
 
-def test_one_count_of_tokens_is_no_number_in_bfloat16():
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_one_count_of_tokens_is_no_number_in_two_bytes(dtype):
     for ranks in (1, 2, 3, 4, 5):
         (case,) = (case for case in check.TRAIN_STEP_BY_TOKENS.draw(ranks) if "long" in case.title)
         batches = [problem.micro_batches(arguments)[:2] for arguments in case.arguments]
-        count = sum(micro_batch.counted for of_rank in batches for micro_batch in of_rank)
-        assert torch.tensor(count, dtype=torch.bfloat16).item() != count
+        counts = [sum(micro_batch.counted for micro_batch in of_rank) for of_rank in batches]
+        for count in (counts[0], sum(counts)):
+            assert torch.tensor(count, dtype=dtype).item() != count
 
 
 def test_bfloat16_is_rounded_as_torch_does():

@@ -371,6 +371,16 @@ def test_the_steps_that_there_are_follow_the_number_of_ranks(explorer):
     assert (step.max, explorer.choice) == (4, Choice(3, 2))
 
 
+def test_another_thread_may_ask_before_the_step_has_followed(explorer):
+    ranks, step = sliders(explorer)
+    step.value = 6
+    ranks.unobserve_all("value")  # as in the moment before they are told
+    ranks.value = 2
+    assert (step.value, explorer.choice) == (6, Choice(2, 2))
+    explorer.update()
+    assert explorer.numbers.value == ring_steps.readout(Choice(2, 2)).html()
+
+
 def test_without_a_live_widget_the_table_stands_for_the_picture():
     text = ring_steps.explorer(Choice(3, 1))._repr_mimebundle_()[0]["text/plain"]
     assert text == """\

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -146,6 +147,24 @@ def test_a_refused_step_changes_nothing():
 def test_a_meter_leaves_out_steps_that_overflow():
     meter = meter_of([(math.inf, math.inf, 32, 256), (0.44, math.nan, 32, 256)])
     assert len(meter) == 0 and meter.value().note == "No gradient was finite."
+
+
+def bfloat16(number):
+    return torch.tensor(number).bfloat16()
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float16, np.array, torch.tensor, bfloat16])
+def test_numbers_of_numpy_and_torch_are_numbers(kind):
+    meter = meter_of([(kind(math.nan), kind(1.0), 32, 256), (0.44, kind(math.inf), 32, 256)])
+    assert len(meter) == 0 and meter.value().note == "No gradient was finite."
+    meter.update(kind(0.5), kind(0.25), 32, kind(256.0))
+    assert meter.value() == estimate(0.5, 0.25, 32, 256) == estimate(kind(0.5), kind(0.25), 32, kind(256.0))
+
+
+@pytest.mark.parametrize("value", [torch.ones(1), np.ones((1, 1)), torch.tensor(True), torch.tensor(1j)])
+def test_what_is_no_single_number_is_refused_by_a_meter_too(value):
+    with pytest.raises(ValueError, match="small_norm_sq=.*: expected a number"):
+        Meter().update(value, 0.25, 32, 256)
 
 
 # --- the interval ---

@@ -43,6 +43,7 @@ def _case(accumulated: int) -> Case:
         Tensor("bfloat16", (outputs * (features + 1),), (*weight.numbers, *bias.numbers)),
         1,
         "bfloat16",
+        0,
     )
     # A third is rounded in bfloat16 itself, and who divides the loss by 3 is right.
     tolerance = 0.01 if accumulated == 3 else 1e-6
@@ -138,6 +139,15 @@ def _other_form(wrong: Compared) -> str | None:
     return None
 
 
+def _all_kept(wrong: Compared) -> str | None:
+    if not wrong.got(0)[4]:
+        return None
+    return (
+        "The gradients of all micro-batches are kept until the end: K times the gradients' memory. Add each "
+        "of them to one sum in float32, and let go of it before the next micro-batch."
+    )
+
+
 def _in_words(wrong: Compared, rank: int) -> tuple[str, str] | None:
     if _unreadable(wrong):
         return None
@@ -152,6 +162,8 @@ def _in_words(wrong: Compared, rank: int) -> tuple[str, str] | None:
         if not values.agree(*reversed(pair), wrong.case.tolerance):
             texts = [f"gradient of {name}: {text}" for text in values.texts(*pair, wrong.case.tolerance)]
             return (results.SECRET if wrong.case.secret else texts[0]), texts[1]
+    if got[4] != expected[4]:
+        return "memory for one sum", f"memory for {got[4]} times the gradients in float32"
     return results.kept(expected[2]), results.kept(got[2])
 
 
@@ -196,6 +208,7 @@ GRADIENTS_IN_FP32 = Part(
             "This is the gradient of the last micro-batch alone: nothing is added up.",
             _summed(lambda numbers: numbers[-1] * len(numbers)),
         ),
+        _all_kept,
         results.kept_too_much,
     ),
     in_error,

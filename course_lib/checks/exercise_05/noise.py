@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import product
 from math import sqrt
 from random import Random
 from statistics import mean, median, pvariance
@@ -156,6 +158,33 @@ def _divided_by_big(small: Norms, big: Norms, small_batch: int, big_batch: int) 
     return gradient, trace, trace / mean(big)
 
 
+def _in_batches(of: Callable[[int, int], int]) -> Callable[..., _Triple]:
+    """The noise scale divided by one of the batches."""
+
+    def compute(small: Norms, big: Norms, small_batch: int, big_batch: int) -> _Triple:
+        gradient, trace, scale = estimated(small, big, small_batch, big_batch)
+        return gradient, trace, None if scale is None else scale / of(small_batch, big_batch)
+
+    return compute
+
+
+_Weight = Callable[[float, int], float]  # of a step, by what is kept of the average so far, and its number
+_BEGINNINGS: tuple[_Weight, ...] = (
+    lambda kept, number: 1 - kept,  # with 0
+    lambda kept, number: 1 if number == 1 else 1 - kept,  # with the first step
+    lambda kept, number: (1 - kept) / (1 - kept**number),  # with 0, and corrected for that
+)
+_KEPT = (0.1, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999)
+
+
+def _moving_average(kept: float, weight: _Weight, steps: list[tuple[float, float]]) -> _Triple:
+    gradient = trace = 0.0
+    for number, (of_gradient, of_trace) in enumerate(steps, start=1):
+        gradient += weight(kept, number) * (of_gradient - gradient)
+        trace += weight(kept, number) * (of_trace - trace)
+    return _with_scale(gradient, trace)
+
+
 def _swapped(small: Norms, big: Norms, small_batch: int, big_batch: int) -> _Triple:
     return estimated(big, small, small_batch, big_batch)
 
@@ -255,6 +284,18 @@ NOISE_SCALE = Part(
             "Numbers below 0 are replaced by 0 step by step, and that moves the mean upwards: only the "
             "mean over all steps says something.",
             _of_steps(_not_below_zero),
+        ),
+        *as_if(
+            "The noise scale is divided by a batch size. It is a number of samples, tr(Σ)/|G|², and not one "
+            "of batches.",
+            _in_batches(lambda b, B: B),
+            _in_batches(lambda b, B: b),
+        ),
+        *as_if(
+            "This is an exponential moving average over the steps. What is asked for are plain means over "
+            "all steps that are given, and then their ratio. (McCandlish and others do take moving averages, "
+            "which follow a model as it learns: another estimator.)",
+            *(_of_steps(partial(_moving_average, *how)) for how in product(_KEPT, _BEGINNINGS)),
         ),
         *as_if("These are sums over the steps, and means are asked for.", _of_steps(_sums)),
         *as_if(

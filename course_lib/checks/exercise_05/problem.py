@@ -7,8 +7,10 @@ the rows of ``weight``, then ``bias``.  So each gradient can be written down, an
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from random import Random
 
 from course_lib.checks.values import Tensor
@@ -31,6 +33,16 @@ class MicroBatch:
         """Samples, or tokens that are not ignored."""
         return sum(target != IGNORED for target in self.targets)
 
+    @cached_property
+    def different(self) -> Counter:
+        """How often each pair of inputs and target is there that counts."""
+        pairs = zip(map(tuple, self.inputs), self.targets, strict=True)
+        return Counter(
+            (inputs, tuple(target) if isinstance(target, list) else target)
+            for inputs, target in pairs
+            if target != IGNORED
+        )
+
 
 @dataclass(frozen=True)
 class Model:
@@ -47,13 +59,12 @@ class Model:
     def gradient(self, weights: Row, micro_batch: MicroBatch) -> Row:
         """The gradient of the loss, which is a mean over what counts; 0 if nothing does, as in torch."""
         total, counted = [0.0] * len(weights), micro_batch.counted
-        for features, target in zip(micro_batch.inputs, micro_batch.targets, strict=True):
-            if target == IGNORED:
-                continue
+        # Of thousands of tokens many are equal, and this is too slow to compute them all.
+        for (features, target), times in micro_batch.different.items():
             inputs = [x * factor for x, factor in zip(features, self.frozen, strict=True)]
             slopes = self._slopes(self._outputs(weights, inputs), target)
             sample = [slope * x for slope in slopes for x in inputs] + slopes
-            total = [one + other for one, other in zip(total, sample, strict=True)]
+            total = [one + times * other for one, other in zip(total, sample, strict=True)]
         return [number / (counted or 1) for number in total]
 
     def _outputs(self, weights: Row, inputs: Row) -> Row:
@@ -62,7 +73,7 @@ class Model:
         products = [[weight * x for weight, x in zip(row, inputs, strict=True)] for row in rows]
         return [sum(product) + bias for product, bias in zip(products, biases, strict=True)]
 
-    def _slopes(self, outputs: Row, target: Row | int) -> Row:
+    def _slopes(self, outputs: Row, target: Sequence[float] | int) -> Row:
         """How fast the loss of one sample grows with each of its outputs."""
         if self.loss == MSE:
             return [2 * (got - aim) / self.outputs for got, aim in zip(outputs, target, strict=True)]
@@ -108,6 +119,7 @@ def draw_model(dtype: str, shape: tuple[int, int], with_frozen: bool, seed: str)
     return weight, bias, draw(random, dtype, (features,)) if with_frozen else None
 
 
-def draw(random: Random, dtype: str, shape: tuple[int, ...]) -> Tensor:
-    """Multiples of 1/8 from -2 to 2: no dtype rounds them."""
-    return Tensor(dtype, shape, tuple(random.randint(-16, 16) / 8 for _ in range(math.prod(shape))))
+def draw(random: Random, dtype: str, shape: tuple[int, ...], step: float = 1 / 8) -> Tensor:
+    """Multiples of ``step``, a power of 2, from -2 to 2: no dtype rounds them."""
+    most = round(2 / step)
+    return Tensor(dtype, shape, tuple(random.randint(-most, most) * step for _ in range(math.prod(shape))))

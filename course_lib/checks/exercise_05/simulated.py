@@ -74,7 +74,7 @@ class Way:
     ranks after the micro-batches for which ``sums(k, K)`` is true, and then divided by
     ``divisor(counts, rank)``: those that ``only`` cuts out.  ``clip`` is when and how they are clipped.
     ``averages_weights``: over the ranks, after the step.  ``slower(K, step)`` divides the learning rate of a
-    step, counted from 0.
+    step, counted from 0.  ``count`` is what ``counts`` are numbers of.
     """
 
     factor: Callable[[Counts, int, int], float] = lambda counts, rank, k: 1 / len(counts[rank])
@@ -86,6 +86,7 @@ class Way:
     only: Callable[[Model], slice] = lambda model: slice(None)
     averages_weights: bool = False
     slower: Callable[[int, int], float] = lambda micro_batches, step: 1
+    count: Callable[[MicroBatch], int] = lambda micro_batch: micro_batch.counted
 
     def step(self, replicas: Sequence[Replica], batches: Sequence[Sequence[MicroBatch]],
              counts: Counts, most: float | None) -> None:  # fmt: skip
@@ -154,6 +155,6 @@ def train(
     """What each rank has after its calls of train_step: ``batches[rank][call][k]``."""
     replicas = [Replica(model, rate) for _ in batches]
     for of_ranks in zip(*batches, strict=True):
-        counts = [[micro_batch.counted for micro_batch in micro_batches] for micro_batches in of_ranks]
+        counts = [[*map(way.count, micro_batches)] for micro_batches in of_ranks]
         way.step(replicas, of_ranks, counts, most)
     return [replica.trained for replica in replicas]

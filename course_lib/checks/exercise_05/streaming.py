@@ -10,7 +10,7 @@ from course_lib.checks.exercise_05 import problem, results
 from course_lib.checks.exercise_05.errors import in_error
 from course_lib.checks.exercise_05.results import as_if
 from course_lib.checks.exercise_05.simulated import Replica, Trained
-from course_lib.checks.part import ONE_PROCESS, Case, Part
+from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part
 
 _RATE = 0.05
 _SECRET = (5, 12, 2, "float64")
@@ -65,8 +65,19 @@ class _At:
         return (self.count - 1) % self.accumulated + 1
 
     @property
+    def in_merged_step(self) -> int:
+        """How many the step has, if the last one of K also takes those that are left over."""
+        complete = max(1, self.count // self.accumulated)
+        number = min(self.i // self.accumulated, complete - 1)
+        return self.accumulated if number < complete - 1 else self.count - number * self.accumulated
+
+    @property
     def is_last_of_k(self) -> bool:
         return (self.i + 1) % self.accumulated == 0
+
+    @property
+    def is_last_of_merged(self) -> bool:
+        return self.is_end or (self.is_last_of_k and self.count - self.i > self.accumulated)
 
     @property
     def is_end(self) -> bool:
@@ -119,6 +130,17 @@ def _never(at: _At) -> bool:
     return False
 
 
+def _before_the_first(wrong: Compared) -> str | None:
+    """A step with nothing, and then steps with something."""
+    first, *others = wrong.got(0)[0]
+    if first is not None or not others or None in others:
+        return None
+    return (
+        "The optimizer steps before there is any gradient: the first micro-batch's number is 0, and `0 % K` "
+        "is 0, too. So each step is made when the next one begins, and the last one never is."
+    )
+
+
 _NOT_DIVIDED = (
     "The gradient of a step is K times too large: `.grad` adds up, so it holds the sum over the "
     "micro-batches, and the mean is asked for."
@@ -135,6 +157,9 @@ _ONLY_LAST = (
     "A step has the gradient of its last micro-batch alone, divided by K: `.grad` is cleared while it "
     "still should add up."
 )
+_ONLY_LAST_UNDIVIDED = (
+    "A step has the gradient of its last micro-batch alone: `.grad` is cleared while it still should add up."
+)
 _WHEN_THE_NEXT_BEGINS = (
     "The last step is missing: a step is made when the micro-batch after it begins, and none begins after "
     "the last one, so that its gradients stay in `.grad`."
@@ -150,6 +175,7 @@ TRAIN = Part(
     (
         results.unreadable,
         results.never_stepped,
+        _before_the_first,
         results.no_gradient,
         results.steps_each,
         *as_if(
@@ -204,6 +230,7 @@ TRAIN = Part(
             _Way(_by_k, steps=lambda at: at.is_last_of_k, zeroes=_never),
         ),
         *as_if(_ONLY_LAST, _Way(zeroes=_always), _Way(_by_k, zeroes=_always)),
+        *as_if(_ONLY_LAST_UNDIVIDED, _Way(_undivided, zeroes=_always)),
         *as_if(
             "Only one step is made, after all micro-batches: K of them make a step.",
             *(_Way(factor, lambda at: at.is_end, _never) for factor in (_by_k, lambda at: 1 / at.count)),
@@ -216,6 +243,14 @@ TRAIN = Part(
             ),
         ),
         *as_if(_NO_LAST_STEP, _Way(_by_k, lambda at: at.is_last_of_k)),
+        *as_if(
+            "Where fewer than K micro-batches are left at the end, the step before takes them too, and is "
+            "the mean of more than K: they make a step of their own.",
+            *(
+                _Way(factor, lambda at: at.is_last_of_merged, lambda at: at.is_last_of_merged)
+                for factor in (lambda at: 1 / at.in_merged_step, _by_k)
+            ),
+        ),
         *as_if(
             "Every step is divided by the number of micro-batches in the last one. That may be a step with "
             "fewer of them: each step is the mean over its own.",

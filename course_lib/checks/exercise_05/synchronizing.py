@@ -189,6 +189,7 @@ TRAIN_STEP = Part(
             "A step has the gradient of its last micro-batch alone: `.grad` is cleared while it still "
             "should add up.",
             Way(zeroes=_always),
+            Way(_by(0), zeroes=_always),
         ),
         *_as_if(
             "Each rank clips its own gradient, and then they are averaged. Noise makes a rank's own norm "

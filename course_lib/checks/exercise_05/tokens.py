@@ -9,7 +9,7 @@ from random import Random
 from course_lib.checks import mistakes
 from course_lib.checks.exercise_05 import problem, results
 from course_lib.checks.exercise_05.errors import in_error
-from course_lib.checks.exercise_05.problem import CROSS_ENTROPY, IGNORED
+from course_lib.checks.exercise_05.problem import CROSS_ENTROPY, IGNORED, MicroBatch
 from course_lib.checks.exercise_05.results import as_if
 from course_lib.checks.exercise_05.simulated import Counts, Trained, Way, train
 from course_lib.checks.exercise_05.traffic import synchronized_once
@@ -27,23 +27,24 @@ def _draw(ranks: int) -> list[Case]:
         _case(ranks, "K = 3", 3, range(2, 8), dtype="float32"),
         _case(ranks, "K = 2, equally many", 2, (4,)),
         _case(ranks, "K = 3", 3, (0, 5, 2), late_rank=0),
-        # 299 tokens on each rank: with 1 to 5 ranks bfloat16 rounds their number.
-        _case(ranks, "K = 2, long ones", 2, (131, 168)),
+        # 2,049 tokens on each rank: with 1 to 5 ranks float16 rounds their number, and so does bfloat16.
+        _case(ranks, "K = 2, long ones", 2, (901, 1148), step=1.0),
         _case(ranks, "K = 4", 4, (0, 1, 6, 3), secret=True),
     ]
 
 
 def _case(
-    ranks: int, title: str, accumulated: int, counts: Sequence[int], dtype: str = "float64", **more
-) -> Case:
-    """Micro-batches with ``counts`` tokens, in turn or, of a long range, drawn."""
+    ranks: int, title: str, accumulated: int, counts: Sequence[int], dtype: str = "float64",
+    step: float = 1 / 8, **more,
+) -> Case:  # fmt: skip
+    """Micro-batches with ``counts`` tokens, in turn or, of a long range, drawn; ``step``: of inputs."""
     seed, features = f"tokens {ranks} {accumulated} {counts}", _SHAPE[1]
     model = problem.draw_model(dtype, _SHAPE, False, seed)
     longest = max(counts) + 2
     arguments = []
     for rank in range(ranks):
         random = Random(f"{seed} {rank}")
-        inputs = problem.draw(random, dtype, (_STEPS, accumulated, longest, features))
+        inputs = problem.draw(random, dtype, (_STEPS, accumulated, longest, features), step)
         targets = [
             target
             for number in range(_STEPS * accumulated)
@@ -52,7 +53,7 @@ def _case(
         shape = (_STEPS, accumulated, longest)
         arguments.append((*model, inputs, Tensor("int64", shape, tuple(targets)), _RATE))
     least, most = min(counts), max(counts)
-    tokens = f"{least}" if least == most else f"{least} to {most}"
+    tokens = f"{least}" if least == most else f"{least} to {most:,}"
     title = f"{title}, micro-batches of {tokens} tokens, {dtype}"
     expected = _trained(RIGHT)(arguments)
     return results.case(title, arguments, expected, longest, same_on_all_ranks=True, **more)
@@ -63,9 +64,11 @@ def _count(random: Random, counts: Sequence[int], number: int) -> int:
 
 
 def _targets(random: Random, tokens: int, length: int) -> list[int]:
-    """Classes, and IGNORED in between."""
-    counted = {*random.sample(range(length), tokens)}
-    return [random.randrange(_SHAPE[0]) if place in counted else IGNORED for place in range(length)]
+    """Classes, and IGNORED in between.  One is above 0, so that who counts only those has a gradient too."""
+    targets = [IGNORED] * length
+    for number, place in enumerate(random.sample(range(length), tokens)):
+        targets[place] = random.randrange(1 if number == 0 else 0, _SHAPE[0])
+    return targets
 
 
 def _trained(way: Way | Callable[[int], Way]) -> Callable[[Sequence[tuple]], list[Trained]]:
@@ -100,7 +103,7 @@ def _divide(part: int, by: int) -> float:
 
 
 def _of_all(counts: Counts, rank: int, k: int) -> float:
-    return counts[rank][k] / _all(counts)
+    return _divide(counts[rank][k], _all(counts))
 
 
 def _of_rank(counts: Counts, rank: int, k: int) -> float:
@@ -120,6 +123,10 @@ def _of_one(place: int) -> Callable[[Counts, int, int], float]:
 def _of_largest(counts: Counts, rank: int, k: int) -> float:
     """Divided by the tokens of the largest micro-batch of each rank."""
     return counts[rank][k] / sum(map(max, counts))
+
+
+def _above_0(micro_batch: MicroBatch) -> int:
+    return sum(target > 0 for target in micro_batch.targets)
 
 
 RIGHT = Way(_of_all, _once)
@@ -185,6 +192,10 @@ TRAIN_STEP_BY_TOKENS = Part(
             lambda length: Way(
                 lambda counts, rank, k: counts[rank][k] / (len(counts) * len(counts[rank]) * length), _once
             ),
+        ),
+        *_as_if(
+            "Targets above 0 are counted. But 0 is a token like all others: what does not count is -100.",
+            Way(_of_all, _once, count=_above_0),
         ),
         *_as_if(
             "Nothing is weighted, only divided by the number of all tokens. The loss is a mean already, so "

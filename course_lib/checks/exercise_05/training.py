@@ -7,7 +7,9 @@ the same time at most.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
+from contextlib import suppress
 
 import torch
 import torch.distributed as dist
@@ -150,17 +152,52 @@ def steps(function: Callable, loss: str, *arguments) -> tuple:
 
 
 def in_fp32(function: Callable, weight: torch.Tensor, bias: torch.Tensor, *pairs: torch.Tensor) -> tuple:
-    """Part 4: what the function returns in place of gradients, and in which types outputs were computed."""
+    """Part 4: what the function returns in place of gradients, and what it cost.
+
+    That is: the weights as they are then, samples as in the other parts, in which types outputs were
+    computed, and how many times the gradients in float32 all new tensors took when the last micro-batch
+    came; 0 for what a sum and its making need.
+    """
     kept = Kept(1)
-    module = Linear(weight, bias, None, kept)
-    returned = call(function, module, _pairs(*pairs), _product)
+    module, micro_batches = Linear(weight, bias, None, kept), _pairs(*pairs)
+    loss_function = _Product(len(micro_batches))
+    returned = call(function, module, micro_batches, loss_function)
     weights = _row([module.weight, module.bias])
-    return returned, weights, kept.most, " and ".join(sorted(kept.dtypes))
+    copies = loss_function.grown // (4 * len(weights))
+    is_much = len(micro_batches) > _MANY and copies > len(micro_batches) // 4
+    return returned, weights, kept.most, " and ".join(sorted(kept.dtypes)), copies if is_much else 0
 
 
-def _product(outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Its gradient is exact in bfloat16, where inputs and targets have few digits."""
-    return (outputs * targets).sum(dim=-1).mean()
+_MANY = 16  # micro-batches: with fewer, K times the gradients can't be told from what a sum needs
+
+
+class _Product:
+    """A loss whose gradient is exact in bfloat16, where inputs and targets have few digits.
+
+    ``grown``: by how many bytes the tensors in memory have grown until its last call.
+    """
+
+    def __init__(self, calls: int):
+        self._calls, self.grown = calls, 0
+        self._before = _tensor_bytes() if calls > _MANY else 0
+
+    def __call__(self, outputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        self._calls -= 1
+        if self._calls == 0 and self._before:
+            self.grown = _tensor_bytes() - self._before
+        return (outputs * targets).sum(dim=-1).mean()
+
+
+def _tensor_bytes() -> int:
+    """Of all tensors that Python code can reach."""
+    gc.collect()  # a cycle that nobody can reach is no fault
+    storages = {}
+    for thing in gc.get_objects():
+        if issubclass(type(thing), torch.Tensor):
+            with suppress(NotImplementedError, RuntimeError):  # those of torch.func have none
+                storage = thing.untyped_storage()
+                storages[storage.data_ptr()] = storage.nbytes()
+    return sum(storages.values())
 
 
 def call(function: Callable, *arguments) -> object:
