@@ -145,7 +145,8 @@ def test_each_stop_of_each_slider_can_be_shown(explorer, controls, name):
     for value in stops(controls[name]):
         controls[name].value = value
         assert getattr(explorer.choice, name) == value
-        assert f"in {len(step(explorer.choice).buckets):,} calls" in explorer.numbers.value
+        calls = len(step(explorer.choice).buckets)
+        assert f"in {calls:,} call{'s' if calls > 1 else ''};" in explorer.numbers.value
 
 
 def test_a_stored_notebook_keeps_the_numbers_and_says_what_is_seen(explorer):
