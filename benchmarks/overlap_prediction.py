@@ -2,9 +2,9 @@
 
     python benchmarks/overlap_prediction.py
 
-As ``course_lib.overlap_timing`` predicts and measures them.  The exit status is 1 if a prediction is off by
-more than 10%, and also if steps differ so much that nothing can be said: two ranks need two cores for
-themselves.
+As ``course_lib.overlap_timing`` predicts and measures them; ratios are medians over rounds.  The exit status
+is 1 if a prediction is off by more than 10%, and also if the rounds' ratios differ so much that nothing can
+be said: two ranks need two cores for themselves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST = 0.10
 def _print(rate: str, result: Result) -> bool:
     step = result.step
     measured = statistics.median(result.seconds)
-    ratio, spread = step.seconds / measured, measurements.spread(result.seconds)
+    ratio, spread = statistics.median(result.ratios), measurements.spread(result.ratios)
     holds = spread <= measurements.CALM and abs(ratio - 1) <= MOST
     judged = "ok" if holds else "!!" if spread <= measurements.CALM else "busy"
     times = (step.backward_end, step.hidden_seconds, step.exposed_seconds, step.seconds, measured)
@@ -47,7 +47,7 @@ def main() -> int:
     for rate in RATES:
         for result in overlap_timing.measure(BUCKETS, Links(rate, kind="real")):
             good &= _print(rate, result)
-    print(f"\n{'all' if good else 'NOT all'} predictions are within {MOST:.0%}; busy: steps differ by over "
+    print(f"\n{'all' if good else 'NOT all'} predictions are within {MOST:.0%}; busy: rounds differ by over "
           f"{measurements.CALM:.0%}, so that nothing can be said")  # fmt: skip
     return 0 if good else 1
 

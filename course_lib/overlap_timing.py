@@ -58,7 +58,10 @@ IMPLEMENTATIONS = {RING: Implementation(_bucketed, ring), DDP: Implementation(_d
 
 
 class Result(NamedTuple):
-    """An implementation with buckets of one size: the predicted steps, and seconds of measured ones."""
+    """An implementation with buckets of one size.
+
+    ``predicted``: a step for each round; ``seconds``: of measured steps, equally many of each round in turn.
+    """
 
     name: str
     bucket_mb: float
@@ -70,6 +73,15 @@ class Result(NamedTuple):
         """The median one of the predicted steps."""
         middle = median(step.seconds for step in self.predicted)
         return min(self.predicted, key=lambda step: abs(step.seconds - middle))
+
+    @property
+    def ratios(self) -> list[float]:
+        """Predicted over measured, round by round: what else the machine does meets both."""
+        steps = len(self.seconds) // len(self.predicted)
+        rounds = (self.seconds[first : first + steps] for first in range(0, len(self.seconds), steps))
+        return [
+            step.seconds / median(seconds) for step, seconds in zip(self.predicted, rounds, strict=True)
+        ]
 
 
 def measure(
