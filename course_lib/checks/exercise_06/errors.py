@@ -8,8 +8,8 @@ from course_lib.checks.playing import is_hang
 
 OTHER_ORDER = "layers in another order on each rank"  # begins a case's title
 OUT_OF_TURN = (
-    "Buckets start in the order in which they are full. On another rank that may be another one, and then one "
-    "rank's first all-reduce meets another's second. A bucket that is full before its turn has to wait for "
+    "Buckets start in the order in which they are full. On another rank that may be another one, and then "
+    "one rank's first all-reduce meets another's second. A bucket that is full before its turn has to wait for "
     "those before it."
 )
 _OTHER_PLACE = (
@@ -29,8 +29,8 @@ _SENTENCES = {
     "doesn't match the broadcast shape": _OTHER_PLACE,
     "NoneType": (
         "Something is None that is used like a tensor. `.grad` is None before the first gradient and after "
-        "`zero_grad`, and stays it where a parameter is frozen. A hook of `register_hook` finds it None, too: "
-        "it runs before the gradient is put there."
+        "`zero_grad`, and stays it where a parameter is frozen. A hook of `register_hook` finds it None, "
+        "too: it runs before the gradient is put there."
     ),
 }
 

@@ -221,8 +221,8 @@ _SENTENCES = {
         "the one before it starts, its turn has come: the same hook can start both, and more than two."
     ),
     order.LATE: (
-        "The numbers are right, but a bucket starts later than it could, and so less is hidden. The hook that "
-        "fills it is the one to start it, if it is its turn."
+        "The numbers are right, but a bucket starts later than it could, and so less is hidden. The hook "
+        "that fills it is the one to start it, if it is its turn."
     ),
     order.AFTERWARDS: (
         "The numbers are right, but nothing is hidden: buckets that were full long before wait for the end "
@@ -294,8 +294,8 @@ TRAIN = Part(
             _trained(_mean_added),
         ),
         *as_if(
-            "Each number is the largest one of all ranks: the sum is asked for, which `dist.all_reduce` makes "
-            "if it is given no `op`.",
+            "Each number is the largest one of all ranks: the sum is asked for, which `dist.all_reduce` "
+            "makes if it is given no `op`.",
             _trained(_largest),
             _trained(_largest_divided),
         ),

@@ -111,8 +111,8 @@ ON_PAPER = questions.part(
         ),
         *_as("This is one for each parameter: the gradients of a bucket travel together.", all_reduces=7),
         *_as(
-            "So many come out if no bucket may become larger than its size. The rule is another one: it takes "
-            "parameters *until it has reached* its size, and the last one may go beyond it.",
+            "So many come out if no bucket may become larger than its size. The rule is another one: it "
+            "takes parameters *until it has reached* its size, and the last one may go beyond it.",
             all_reduces=4,
         ),
         *_as(
@@ -134,8 +134,8 @@ ON_PAPER = questions.part(
             cannot_hide=("hidden.weight",),
         ),
         *_as(
-            "The gradient of `hidden.weight` fills a bucket, and when that one starts, the gradients of other "
-            "parameters are still to be computed: it hides behind them.",
+            "The gradient of `hidden.weight` fills a bucket, and when that one starts, the gradients of "
+            "other parameters are still to be computed: it hides behind them.",
             cannot_hide=("hidden.weight", "norm.bias", "norm.weight", "embedding"),
         ),
         *_as(
@@ -148,8 +148,8 @@ ON_PAPER = questions.part(
             bytes_sent=2 * (MICRO_BATCHES - 1) * _ALL / MICRO_BATCHES,
         ),
         *_as(
-            "So much would go out if each rank sent all of its gradients to each of the others. In the ring a "
-            "message is one part of N.",
+            "So much would go out if each rank sent all of its gradients to each of the others. In the ring "
+            "a message is one part of N.",
             bytes_sent=(RANKS - 1) * _ALL,
         ),
         *_as(

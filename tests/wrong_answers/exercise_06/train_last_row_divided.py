@@ -58,8 +58,9 @@ def train(module, batches, loss_function, optimizer, bucket_bytes, firings):
                 started.append((row, dist.all_reduce(row, async_op=True)))
 
     def finish():
-        for row, handle in started:
+        for _, handle in started:
             handle.wait()
+        row = started[-1][0]
         row /= dist.get_world_size()
         full.clear()
         started.clear()
