@@ -9,8 +9,8 @@ from course_lib.checks.playing import is_hang
 OTHER_ORDER = "layers in another order on each rank"  # begins a case's title
 OUT_OF_TURN = (
     "Buckets start in the order in which they are full. On another rank that may be another one, and then "
-    "one rank's first all-reduce meets another's second. A bucket that is full before its turn has to wait for "
-    "those before it."
+    "one rank's first all-reduce meets another's second. A bucket that is full before its turn has to wait "
+    "for those before it."
 )
 _OTHER_PLACE = (
     "A gradient does not fit into the place in the row that it is given. Has each hook its own? All "
