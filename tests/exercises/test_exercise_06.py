@@ -131,6 +131,13 @@ def test_the_cases_have_what_makes_hooks_hard():
     assert len({tuple(problem.full_after(arguments)) for arguments in case.arguments}) == 3
 
 
+def test_in_a_case_a_bucket_that_is_put_aside_can_start_long_before_the_end():
+    """Else who starts it in ``finish`` would be right."""
+    (case,) = (case for case in check.TRAIN.draw(1) if "bucket 1 is full before bucket 0" in case.title)
+    first, second, *_, last = problem.full_after(case.arguments[0])
+    assert second < first < last
+
+
 def test_the_last_bucket_of_some_cases_is_not_full():
     for name in ON_MODELS:
         last = [
@@ -180,6 +187,27 @@ def test_a_right_order_has_no_fault():
 def test_each_fault_of_order_is_told_from_all_others(step, fault):
     assert fault_of(*step) == fault
     assert check.launching._SENTENCES[fault]
+
+
+IN_TURN = Plan(ranks=2, micro_batches=1, sizes=(8,) * 4, buckets=(16, 8, 8), full_after=(3, 1, 5), hooks=5)
+
+
+@pytest.mark.parametrize(("started_at", "fault"), [
+    ((3, 3, 5), ""),
+    ((4, 4, 5), order.LATE),
+    ((3, 4, 5), order.PUT_ASIDE),
+    ((3, 5, 5), order.PUT_ASIDE),
+    ((5, 5, 5), order.AFTERWARDS),
+    ((1, 3, 5), order.EARLY),
+])  # fmt: skip
+def test_a_bucket_starts_with_the_hook_that_makes_it_its_turn(started_at, fault):
+    pairs = zip(IN_TURN.buckets, started_at, strict=True)
+    assert order.fault([[AllReduce(size, at, 5) for size, at in pairs]], IN_TURN)[0] == fault
+
+
+def test_a_bucket_that_starts_when_it_is_full_may_be_out_of_turn():
+    step = AllReduce(8, 1, 5), AllReduce(16, 3, 5), AllReduce(8, 5, 5)
+    assert order.fault([step], IN_TURN)[0] == order.OUT_OF_TURN
 
 
 def test_all_must_wait_for_a_first_bucket_that_is_full_last():

@@ -207,6 +207,17 @@ def _never_full(wrong: Compared) -> str | None:
     return None
 
 
+def _counted_on(wrong: Compared) -> str | None:
+    """In the first backward pass all is right, and in later ones buckets are full too soon and too often."""
+    (first, right), *later = ((calls, of_right) for (calls, _), (of_right, _) in _passes_of(wrong))
+    if first == right and any(len(calls) > len(of_right) for calls, of_right in later):
+        return (
+            "The first backward pass is right, and from the second one on every hook of a bucket finds it "
+            "full: the count never begins anew."
+        )
+    return None
+
+
 def _too_often(wrong: Compared) -> str | None:
     for (calls, _), (right, _) in _passes_of(wrong):
         if len(calls) > len(right):
@@ -314,6 +325,7 @@ COLLECT = Part(
             _weights,
         ),
         _never_full,
+        _counted_on,
         _too_often,
         _too_early,
         *_as_if(

@@ -19,6 +19,7 @@ _GIVEN: dict[str, tuple[tuple[int, ...], int]] = {
     "the last bucket comes out even": ((4, 4, 4, 4, 4, 4), 8),
     "a parameter larger than a bucket": ((10, 5, 90, 4, 10, 7), 20),
     "large ones at both ends": ((64, 2, 2, 2, 48), 16),
+    "each bucket goes beyond the limit": ((7, 7, 7, 7, 7, 7), 10),
     "one parameter": ((24,), 100),
     "a bucket that holds them all": ((5, 3, 2, 8), 1000),
     "buckets that are smaller than each of them": ((5, 3, 2, 8), 1),
@@ -102,12 +103,54 @@ def _bytes_counted_on(sizes: Sequence[int], bucket_bytes: int) -> Buckets:
     return tuple(tuple(bucket) for bucket in filled if bucket)
 
 
+def _limits_in_the_sum(sizes: Sequence[int], bucket_bytes: int) -> Buckets:
+    """A parameter's bucket is the number of limits that fit into all bytes before it."""
+    filled: dict[int, list[int]] = {}
+    for index in reversed(range(len(sizes))):
+        filled.setdefault(sum(sizes[index + 1 :]) // bucket_bytes, []).append(index)
+    return tuple(map(tuple, filled.values()))
+
+
+def _rest_carried_over(sizes: Sequence[int], bucket_bytes: int) -> Buckets:
+    """The limit is taken off the bytes when a bucket closes, and the rest stays in the count."""
+    filled: list[list[int]] = [[]]
+    held = 0
+    for index in reversed(range(len(sizes))):
+        filled[-1].append(index)
+        held += sizes[index]
+        if held >= bucket_bytes:
+            filled.append([])
+            held -= bucket_bytes
+    return tuple(tuple(bucket) for bucket in filled if bucket)
+
+
+def _equally_many(sizes: Sequence[int], bucket_bytes: int) -> Buckets:
+    """As many buckets as the bytes need, with the same number of parameters in each."""
+    needed = -(-sum(sizes) // bucket_bytes)
+    count = -(-len(sizes) // needed)
+    indices = [*reversed(range(len(sizes)))]
+    return tuple(tuple(indices[i : i + count]) for i in range(0, len(sizes), count))
+
+
 def _no_buckets(wrong: Compared) -> str | None:
     got = wrong.got(0)
     if isinstance(got, tuple) and all(isinstance(bucket, tuple) for bucket in got):
         if all(type(index) is int for bucket in got for index in bucket):
             return None
     return "A list of buckets is expected, and each of them is a list of indices of `sizes`."
+
+
+def _sorted_by_size(wrong: Compared) -> str | None:
+    sizes, indices = wrong.case.arguments[0][0], [*chain(*wrong.got(0))]
+    if sorted(indices) != [*range(len(sizes))]:
+        return None
+    in_this_order = [sizes[i] for i in indices]
+    if in_this_order in (sorted(sizes), sorted(sizes, reverse=True)):
+        return (
+            "The parameters are sorted by size. Gradients come in the reverse order of `sizes`, whatever "
+            "their sizes: a bucket that has to wait for an early layer leaves late."
+        )
+    return None
 
 
 def _split(wrong: Compared) -> str | None:
@@ -177,6 +220,17 @@ FILL_BUCKETS = Part(
             "Bytes are counted on from bucket to bucket: a new one has none in it.", _bytes_counted_on
         ),
         *as_if(
+            "What a bucket has beyond the limit is counted in the next one, too. A new one has no bytes in "
+            "it, however many the one before it had.",
+            _limits_in_the_sum,
+            _rest_carried_over,
+        ),
+        *as_if(
+            "These are buckets with equally many parameters: the limit is in bytes, and it alone closes a "
+            "bucket.",
+            _equally_many,
+        ),
+        *as_if(
             "This counts parameters: the limit is in bytes.",
             lambda sizes, limit: _filled(_when_reached)((1,) * len(sizes), limit),
         ),
@@ -189,6 +243,7 @@ FILL_BUCKETS = Part(
             lambda sizes, limit: tuple((i,) for i in reversed(range(len(sizes)))),
         ),
         _sizes_for_indices,
+        _sorted_by_size,
         _split,
     ),
     mistakes.in_error,

@@ -10,7 +10,7 @@ from course_lib.checks.exercise_05 import results
 from course_lib.checks.exercise_05.results import as_if
 from course_lib.checks.exercise_05.simulated import Trained
 from course_lib.checks.exercise_06 import order, problem
-from course_lib.checks.exercise_06.errors import OTHER_ORDER, in_error
+from course_lib.checks.exercise_06.errors import OTHER_ORDER, OUT_OF_TURN, in_error
 from course_lib.checks.exercise_06.problem import Row
 from course_lib.checks.part import Case, Compared, Part
 
@@ -30,6 +30,10 @@ def _draw(ranks: int) -> list[Case]:
         _case(
             ranks, "K = 2, a shared weight, one use checkpointed: its hook fires twice", (2, 2, 2), 56,
             layers=[((0, False), (2, True), (1, False), (3, False), (4, False), (2, False), (5, False))],
+        ),
+        _case(
+            ranks, "K = 2, bucket 1 is full before bucket 0", (2, 2, 2), 40,
+            layers=[_plain(0, 1, 4, 5, 2, 3)],
         ),
         _case(ranks, f"{OTHER_ORDER}, K = 2", (2, 2, 1), 40, layers=[_plain(*each) for each in _ORDERS]),
         _case(ranks, "K = 2, one bucket for all", (2, 2, 1), 1000),
@@ -123,6 +127,37 @@ def _own(step: Step) -> list[Row]:
     return [_times(1 / len(of_rank), _sum(of_rank)) for of_rank in step]
 
 
+def _mean_added(step: Step) -> list[Row]:
+    return [_sum(rows) for rows in zip(_own(step), _averaged(step), strict=True)]
+
+
+def _largest(step: Step) -> list[Row]:
+    return [[max(column) for column in zip(*_own(step), strict=True)]] * len(step)
+
+
+def _largest_divided(step: Step) -> list[Row]:
+    return [_times(1 / len(step), row) for row in _largest(step)]
+
+
+def _only_the_last_divided(arguments: Sequence[tuple]) -> list[Trained]:
+    """The mean in the last bucket, the sum over the ranks in all others."""
+    *_, last = problem.filled(arguments[0])
+    is_last = [
+        place in last
+        for place, number in enumerate(problem.trained(arguments[0]))
+        for _ in arguments[0][problem.WEIGHTS][number].numbers
+    ]
+
+    def mixed(mean: Row, total: Row) -> Row:
+        return [one if divided else other for divided, one, other in zip(is_last, mean, total, strict=True)]
+
+    both = (_trained(way)(arguments) for way in (_averaged, _divided_by(lambda N, K: K)))
+    return [
+        ([*map(mixed, means, totals)], mixed(weights, of_totals))
+        for (means, weights), (totals, of_totals) in zip(*both, strict=True)
+    ]
+
+
 # --- what mistakes look like ---
 
 _SENTENCES = {
@@ -180,6 +215,15 @@ _SENTENCES = {
         "and what it gets is the part of this micro-batch alone; a post-accumulate hook runs when all is "
         "there."
     ),
+    order.OUT_OF_TURN: OUT_OF_TURN,
+    order.PUT_ASIDE: (
+        "The numbers are right, but a bucket that was full before its turn starts later than it could. When "
+        "the one before it starts, its turn has come: the same hook can start both, and more than two."
+    ),
+    order.LATE: (
+        "The numbers are right, but a bucket starts later than it could, and so less is hidden. The hook "
+        "that fills it is the one to start it, if it is its turn."
+    ),
     order.AFTERWARDS: (
         "The numbers are right, but nothing is hidden: buckets that were full long before wait for the end "
         "of the backward pass. The hook that fills a bucket is the one to start it, if it is its turn."
@@ -192,6 +236,16 @@ _SENTENCES = {
 
 
 _IF_WAITED_FOR = (order.EARLY, order.NEVER, order.LAST_MISSING, order.OTHER_NUMBER, order.OTHER_SIZES)
+
+
+def _steps_each(wrong: Compared) -> str | None:
+    steps, micro_batches, *_ = wrong.case.arguments[0][problem.INPUTS].shape
+    if micro_batches > 1 and len(wrong.got(0)[0]) == steps * micro_batches:
+        return (
+            "The optimizer steps after each micro-batch. It is to step once for each of `batches`, when all "
+            "of its micro-batches have added up in `.grad` and the buckets are averaged."
+        )
+    return None
 
 
 def _fault(wrong: Compared) -> str | None:
@@ -223,11 +277,27 @@ TRAIN = Part(
     (
         results.unreadable,
         results.never_stepped,
+        _steps_each,
         _fault,
         results.no_gradient,
         *as_if(
             "Gradients are summed over the ranks, and nobody divides by N: they are N times too large.",
             _trained(_divided_by(lambda N, K: K)),
+        ),
+        *as_if(
+            "The last bucket is right, and in all others nobody divides by N: is the division inside of the "
+            "loop over the rows?",
+            _only_the_last_divided,
+        ),
+        *as_if(
+            "The mean is added to the rank's own gradient: it is to take its place, as by `copy_`.",
+            _trained(_mean_added),
+        ),
+        *as_if(
+            "Each number is the largest one of all ranks: the sum is asked for, which `dist.all_reduce` "
+            "makes if it is given no `op`.",
+            _trained(_largest),
+            _trained(_largest_divided),
         ),
         *as_if(
             "This is divided by N twice, as in the loss and once more after the sum: once makes a mean of "

@@ -42,6 +42,7 @@ STEPPED, READ, WRITTEN, EARLY = "stepped too early", "read", "written", "early"
 EACH_PARAMETER, EACH_TIME, NEVER, LATER_NEVER = "each parameter", "each time", "never", "later never"
 EARLIER_MICRO_BATCH, BY_ONE = "earlier micro-batch", "by one"
 LAST_MISSING, OTHER_NUMBER, OTHER_SIZES = "last missing", "other number", "other sizes"
+OUT_OF_TURN, PUT_ASIDE, LATE = "out of turn", "put aside", "late"
 AFTERWARDS, IN_HOOK, NOT_WAITED = "afterwards", "in hook", "not waited"
 Fault = tuple[str, str]  # one of these, and what was seen
 RIGHT: Fault = ("", "")
@@ -71,6 +72,8 @@ def _too_early(step: Sequence[AllReduce], plan: Plan) -> Fault | None:
     before, full_after = (plan.micro_batches - 1) * plan.hooks, plan.full_after
     if any(each.of_weights for each in step):
         return None
+    if _out_of_turn(step, plan):
+        return OUT_OF_TURN, _other_sizes(step, plan)
     hooks_too_soon = [full + before - each.started_at for each, full in zip(step, full_after, strict=True)]
     if set(hooks_too_soon) == {1}:
         return BY_ONE, f"all-reduce 1 of {len(step)} starts one hook before its gradients are in .grad"
@@ -81,6 +84,14 @@ def _too_early(step: Sequence[AllReduce], plan: Plan) -> Fault | None:
         if too_soon > 0:
             return EARLY, f"{name} starts {too_soon} hook{'' if too_soon == 1 else 's'} before it is full"
     return None
+
+
+def _out_of_turn(step: Sequence[AllReduce], plan: Plan) -> bool:
+    """Whether the right buckets start when they are full, and not in the order of their numbers."""
+    before = (plan.micro_batches - 1) * plan.hooks
+    by_fullness = sorted(zip(plan.full_after, plan.buckets, strict=True))
+    in_turn = by_fullness == [*zip(plan.full_after, plan.buckets, strict=True)]
+    return not in_turn and by_fullness == [(each.started_at - before, each.bytes) for each in step]
 
 
 def _fault_in_memory(step: Sequence[AllReduce]) -> Fault | None:
@@ -115,7 +126,12 @@ def _fault_in_number(step: Sequence[AllReduce], plan: Plan) -> Fault | None:
     sizes = [each.bytes for each in step]
     if all(0 <= size - bucket <= _SPARE for size, bucket in zip(sizes, plan.buckets, strict=True)):
         return None
-    return OTHER_SIZES, f"all-reduces of {_listed(sizes)} bytes, for buckets of {_listed(plan.buckets)}"
+    return OTHER_SIZES, _other_sizes(step, plan)
+
+
+def _other_sizes(step: Sequence[AllReduce], plan: Plan) -> str:
+    sizes = _listed([each.bytes for each in step])
+    return f"all-reduces of {sizes} bytes, for buckets of {_listed(plan.buckets)}"
 
 
 def _fault_in_time(step: Sequence[AllReduce], plan: Plan) -> Fault | None:
@@ -123,9 +139,12 @@ def _fault_in_time(step: Sequence[AllReduce], plan: Plan) -> Fault | None:
     end, may_start = before + plan.hooks, 0
     hooks = f"of the {plan.hooks} hooks of the {'last ' if before else ''}backward pass"
     for index, (each, full) in enumerate(zip(step, plan.full_after, strict=True), start=1):
-        name, may_start = f"all-reduce {index} of {len(step)}", max(may_start, before + full)
-        if each.started_at == end and may_start < end:
-            return AFTERWARDS, f"{name} starts after all {hooks}, and could after {may_start - before}"
+        name, is_put_aside = f"all-reduce {index} of {len(step)}", before + full < may_start
+        may_start = max(may_start, before + full)
+        if each.started_at > may_start:
+            kind = PUT_ASIDE if is_put_aside else AFTERWARDS if each.started_at == end else LATE
+            started_at, could_start_at = each.started_at - before, may_start - before
+            return kind, f"{name} starts after {started_at} {hooks}, and could after {could_start_at}"
         if each.waited_at < end:
             return IN_HOOK, f"{name} is waited for after {each.waited_at - before} {hooks}"
     return None

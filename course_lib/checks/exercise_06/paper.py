@@ -76,7 +76,7 @@ def _rearranged(wrong: Compared) -> str | None:
 def _from_the_front(wrong: Compared) -> str | None:
     (question,), got = wrong.case.arguments[0], wrong.got(0)
     first = got[:1] if question == "first_bucket" else (got,) if question == "starts_it" else ()
-    if set(first) & {"embedding", "norm.weight", "norm.bias", "hidden.weight"}:
+    if set(first) & {"embedding", "norm.weight", "norm.bias"}:
         return (
             "What comes first in the forward pass comes last here. The backward pass begins at the loss, so "
             "it reaches the last layers first."
@@ -99,11 +99,29 @@ ON_PAPER = questions.part(
             starts_it="output.weight",
         ),
         *_as(
+            "Begin with the gradient that comes first, and add up: the bucket has reached its size before "
+            "`hidden.weight`.",
+            first_bucket=("output.bias", "output.weight", "hidden.bias", "hidden.weight"),
+            starts_it="hidden.weight",
+        ),
+        *_as(
             "A bucket leaves when the *last* gradient of it has come, not the first.",
             starts_it="output.bias",
             cannot_hide=("embedding",),
         ),
         *_as("This is one for each parameter: the gradients of a bucket travel together.", all_reduces=7),
+        *_as(
+            "So many come out if no bucket may become larger than its size. The rule is another one: it "
+            "takes parameters *until it has reached* its size, and the last one may go beyond it.",
+            all_reduces=4,
+        ),
+        *_as(
+            "Reduce-scatter and all-gather are the two halves of one all-reduce.", all_reduces=3 * 2
+        ),
+        *_as(
+            "All ranks take part in the same all-reduce: it is one, and not one for each of them.",
+            all_reduces=3 * RANKS,
+        ),
         *_as(
             "Gradients add up on the rank while micro-batches come. They go over the network once in a step, "
             "when the last one's are in them.",
@@ -114,6 +132,29 @@ ON_PAPER = questions.part(
             "A bucket that is not full at the end has gradients, too, and nobody else will send them.",
             all_reduces=2,
             cannot_hide=("hidden.weight",),
+        ),
+        *_as(
+            "The gradient of `hidden.weight` fills a bucket, and when that one starts, the gradients of "
+            "other parameters are still to be computed: it hides behind them.",
+            cannot_hide=("hidden.weight", "norm.bias", "norm.weight", "embedding"),
+        ),
+        *_as(
+            "This is twice all bytes, and a rank sends less: in each half of the ring it sends N−1 of the N "
+            "parts, and not all of them.",
+            bytes_sent=2 * _ALL,
+        ),
+        *_as(
+            "This is 2(N−1)/N with the number of micro-batches in place of the ranks.",
+            bytes_sent=2 * (MICRO_BATCHES - 1) * _ALL / MICRO_BATCHES,
+        ),
+        *_as(
+            "So much would go out if each rank sent all of its gradients to each of the others. In the ring "
+            "a message is one part of N.",
+            bytes_sent=(RANKS - 1) * _ALL,
+        ),
+        *_as(
+            "These are elements, and bytes are asked for: fp32 has four for each.",
+            bytes_sent=ANSWERS["bytes_sent"] / 4,
         ),
         *_as(
             "All parameters together have so many bytes, and the ring sends more than that: 2(N−1)/N of it "

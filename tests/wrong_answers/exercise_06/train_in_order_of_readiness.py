@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 
 PART = "train"
-SENTENCE = "The ranks start their buckets in different orders"
+SENTENCE = "Buckets start in the order in which they are full"
 
 
 def fill_buckets(sizes, bucket_bytes):
