@@ -112,14 +112,10 @@ class Bucket:
                 place.view.zero_()
             place.version = place.view._version
         self.used.copy_(torch.tensor([float(place.had_gradient) for place in self.places]))
-        channel.follow()
-        self._reduction = channel.start(self._prepare, all_reduce)
-
-    def _prepare(self) -> torch.Tensor:
         self.local_norm_sq = None if self.is_reopened else self.norm_sq()
-        row = real(self.row)
-        row /= dist.get_world_size()  # before the sum: in float16 the sum would overflow
-        return row
+        self.row *= 1 / dist.get_world_size()  # before the sum: in float16 the sum would overflow
+        channel.follow()
+        self._reduction = channel.start(real(self.row), all_reduce)
 
     def norm_sq(self) -> torch.Tensor:
         """Of the gradients as they are; float32 at least, since squares of half types overflow or vanish."""

@@ -1,7 +1,7 @@
 """Where reductions run: beside the backward pass, one after another, in the order of their starts.
 
-A channel's ``start(prepare, all_reduce)`` returns at once, and then sums over all ranks what ``prepare()``
-returns.  ``wait()`` of what it returns ends when that is done, and raises what was raised.
+A channel's ``start(row, all_reduce)`` returns at once, and then sums the row over all ranks.  ``wait()`` of
+what it returns ends when that is done, and raises what was raised.
 
 All modules of a process share one thread or stream, and on the CPU one process group beside the default one:
 else messages of two modules, or those of the step itself, could meet each other's.
@@ -24,7 +24,6 @@ from course_lib.all_reduce import ring
 from course_lib.ranks.frames import learners_frame, on_behalf_of
 
 AllReduce = Callable[[torch.Tensor], object]
-Prepare = Callable[[], torch.Tensor]
 
 
 class Started(Protocol):
@@ -32,7 +31,7 @@ class Started(Protocol):
 
 
 class Channel(Protocol):
-    def start(self, prepare: Prepare, all_reduce: AllReduce) -> Started: ...
+    def start(self, row: torch.Tensor, all_reduce: AllReduce) -> Started: ...
 
     def follow(self) -> None:
         """What is started later comes after all that the current stream has been given so far."""
@@ -46,8 +45,8 @@ class _OnHost:
 class InTurn(_OnHost):
     """No channel: the sum is there before ``start`` returns."""
 
-    def start(self, prepare: Prepare, all_reduce: AllReduce) -> Started:
-        sum_in_place(all_reduce, prepare())
+    def start(self, row: torch.Tensor, all_reduce: AllReduce) -> Started:
+        sum_in_place(all_reduce, row)
         return _Done()
 
 
@@ -59,8 +58,8 @@ class _Done:
 class Asynchronous(_OnHost):
     """Torch's own all-reduce, which has threads of its own."""
 
-    def start(self, prepare: Prepare, all_reduce: AllReduce) -> Started:
-        return all_reduce(prepare(), async_op=True)
+    def start(self, row: torch.Tensor, all_reduce: AllReduce) -> Started:
+        return all_reduce(row, async_op=True)
 
 
 class Thread(_OnHost):
@@ -70,22 +69,22 @@ class Thread(_OnHost):
         self._tasks: SimpleQueue = SimpleQueue()
         threading.Thread(target=_do_tasks, args=[self._tasks], name="communication", daemon=True).start()
 
-    def start(self, prepare: Prepare, all_reduce: AllReduce) -> Started:
+    def start(self, row: torch.Tensor, all_reduce: AllReduce) -> Started:
         done = _OnThread()
-        self._tasks.put((prepare, all_reduce, done, learners_frame()))
+        self._tasks.put((row, all_reduce, done, learners_frame()))
         return done
 
 
 def _do_tasks(tasks: SimpleQueue) -> None:
     while True:
-        prepare, all_reduce, done, frame = tasks.get()
+        row, all_reduce, done, frame = tasks.get()
         try:
             with on_behalf_of(frame):
-                sum_in_place(all_reduce, prepare())
+                sum_in_place(all_reduce, row)
             done.set_result(None)
         except BaseException as error:
             done.set_exception(error)
-        del prepare, all_reduce, done, frame  # or they would live until the next task comes
+        del row, all_reduce, done, frame  # or they would live until the next task comes
 
 
 class _OnThread(Future):
@@ -99,9 +98,9 @@ class Stream:
     def __init__(self, device: torch.device):
         self._stream = torch.cuda.Stream(device)
 
-    def start(self, prepare: Prepare, all_reduce: AllReduce) -> Started:
+    def start(self, row: torch.Tensor, all_reduce: AllReduce) -> Started:
         with torch.cuda.stream(self._stream):
-            sum_in_place(all_reduce, prepare())
+            sum_in_place(all_reduce, row)
         return _OnStream(self._stream.record_event())
 
     def follow(self) -> None:

@@ -34,14 +34,9 @@ def comm_hook(all_reduce: channel.AllReduce | None = None) -> CommHook:
                 averaged.set_exception(error)
 
         beside = channel.beside(row.device, sum_and_tell)
+        row *= 1 / dist.get_world_size()
         beside.follow()
-        beside.start(lambda: _divided(row), sum_and_tell)
+        beside.start(real(row), sum_and_tell)
         return averaged
 
     return hook
-
-
-def _divided(row: torch.Tensor) -> torch.Tensor:
-    numbers = real(row)
-    numbers /= dist.get_world_size()
-    return numbers
