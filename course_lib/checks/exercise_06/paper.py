@@ -50,7 +50,7 @@ def _other_form(wrong: Compared) -> str | None:
         return "This is to be a list of names."
     if isinstance(expected, str) and isinstance(got, tuple):
         return "This is to be one name."
-    if unknown := [name for name in names if name not in MODEL]:
+    if unknown := [name for name in names if not isinstance(name, str) or name not in MODEL]:
         return f"No parameter is called {str(unknown[0])[:40]!r}: copy the names from the table."
     return None
 
