@@ -19,26 +19,22 @@ from datetime import UTC, datetime
 
 import torch
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
 
 from course_lib import all_reduce_timing, corpus, links, measurements, overlap, ranks
 from course_lib.links import Links
+from course_lib.overlap_timing import DDP, IMPLEMENTATIONS
 from course_lib.transformer import GPT, TransformerConfig
 
 CONFIG = TransformerConfig(layers=6, hidden=288, heads=4, vocab=corpus.VOCAB, context=64)  # 23 MiB
 SLOW = Links("400mbit", kind="real")
 STEPS, MOST, HIDDEN = 9, 1.05, 0.9
-DDP, DDP_RING = "torch's DDP", "DDP, ring as hook"
+DDP_RING = "DDP, ring as hook"
 SAME, RING, WAITING = "ours, same all-reduce", "ours, ring", "ours, no overlap"
 ALONE, EXPOSED = "no communication", "waiting in finish()"
 
 
-def _ddp(module: torch.nn.Module, bucket_mb: float) -> DistributedDataParallel:
-    return DistributedDataParallel(module, bucket_cap_mb=bucket_mb, gradient_as_bucket_view=True)
-
-
-def _ddp_with_ring(module: torch.nn.Module, bucket_mb: float) -> DistributedDataParallel:
-    model = _ddp(module, bucket_mb)
+def _ddp_with_ring(module: torch.nn.Module, bucket_mb: float) -> torch.nn.Module:
+    model = IMPLEMENTATIONS[DDP].wrap(module, bucket_mb)
     model.register_comm_hook(None, overlap.comm_hook())
     return model
 
@@ -48,7 +44,7 @@ def _ours(**settings) -> Callable[[torch.nn.Module, float], torch.nn.Module]:
 
 
 WAYS = {
-    DDP: _ddp,
+    DDP: IMPLEMENTATIONS[DDP].wrap,
     SAME: _ours(all_reduce=dist.all_reduce),
     RING: _ours(),
     DDP_RING: _ddp_with_ring,

@@ -13,7 +13,6 @@ import copy
 import functools
 import math
 import os
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,6 +27,7 @@ from course_lib.all_reduce import ring
 from course_lib.arguments import whole_number
 from course_lib.machine import usable_cores
 from course_lib.overlap import BucketedDataParallel
+from course_lib.timing import seconds_of
 from course_lib.transformer import GPT, TransformerConfig, a_config
 from course_lib.utilization import Parts
 
@@ -178,8 +178,8 @@ def _multiply(sizes: Sequence[int], dtype: torch.dtype, repeats: int) -> dict[in
         product = torch.empty_like(first)
         multiply_once = functools.partial(torch.mm, first, second, out=product)
         multiply_once()
-        times = max(1, math.ceil(_SECONDS_OF_PRODUCTS / _seconds(multiply_once)))
-        seconds = [_seconds(functools.partial(_repeat, multiply_once, times)) for _ in range(repeats)]
+        times = max(1, math.ceil(_SECONDS_OF_PRODUCTS / seconds_of(multiply_once)))
+        seconds = [seconds_of(functools.partial(_repeat, multiply_once, times)) for _ in range(repeats)]
         rates[size] = [times * 2 * size**3 / each for each in seconds]
     return rates
 
@@ -231,10 +231,10 @@ class _Run:
         data = self._data()
         alone, together = self._optimizers
         seconds = {
-            "data": _seconds(self._data),
-            "compute": _seconds(lambda: self._backward(self._alone, data)),
-            "optimizer": _seconds(lambda: _update(alone)),
-            "step": _seconds(lambda: self._step(together)),
+            "data": seconds_of(self._data),
+            "compute": seconds_of(lambda: self._backward(self._alone, data)),
+            "optimizer": seconds_of(lambda: _update(alone)),
+            "step": seconds_of(lambda: self._step(together)),
         }
         return seconds | {"wait": self._record.spans[-1].seconds}
 
@@ -256,18 +256,3 @@ class _Run:
 def _update(optimizer: torch.optim.Optimizer) -> None:
     optimizer.step()
     optimizer.zero_grad()
-
-
-def _seconds(do: Callable[[], object]) -> float:
-    """How long it takes this rank, while the others do the same."""
-    dist.barrier()
-    _finish_device_work()
-    began = time.perf_counter()
-    do()
-    _finish_device_work()
-    return time.perf_counter() - began
-
-
-def _finish_device_work() -> None:
-    if ranks.device().type == "cuda":
-        torch.cuda.synchronize()

@@ -11,7 +11,6 @@ compared takes turns, so that what else the machine does meets all of it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
@@ -30,6 +29,7 @@ from course_lib.layer_times import measure as measure_layers
 from course_lib.links import Links
 from course_lib.overlap import BucketedDataParallel
 from course_lib.simulator import Step, simulate_step
+from course_lib.timing import seconds_of
 from course_lib.transformer import GPT, TransformerConfig
 
 CONFIG = TransformerConfig(layers=4, hidden=192, heads=4, vocab=corpus.VOCAB, context=128)  # 7.1 MiB
@@ -135,7 +135,7 @@ def _predicted(times: StepTimes, bucket_mb: float, latency: float, bandwidth: fl
 
 def latency(all_reduce: Callable[[torch.Tensor], object]) -> float:
     """Seconds of a message of an all-reduce that has nothing to carry, between at least two ranks."""
-    calls = [_timed(lambda: all_reduce(torch.ones(1))) for _ in range(_SMALL_CALLS)]
+    calls = [seconds_of(lambda: all_reduce(torch.ones(1))) for _ in range(_SMALL_CALLS)]
     return median(calls) / terms("ring", dist.get_world_size()).messages
 
 
@@ -177,11 +177,4 @@ def _seconds_of_steps(
     for _ in range(2):  # DDP's buckets are filled anew after the first one
         step()
     while True:
-        yield _timed(step)
-
-
-def _timed(function: Callable[[], object]) -> float:
-    dist.barrier()
-    began = time.perf_counter()
-    function()
-    return time.perf_counter() - began
+        yield seconds_of(step)

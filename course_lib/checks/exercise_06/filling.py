@@ -91,8 +91,8 @@ def _large_ones_apart(sizes: Sequence[int], bucket_bytes: int) -> Buckets:
     return tuple(tuple(bucket) for bucket in filled if bucket)
 
 
-def _bytes_counted_on(sizes: Sequence[int], bucket_bytes: int) -> Buckets:
-    """Nobody sets the bytes back to 0 for the next bucket."""
+def _bytes_counted_on(sizes: Sequence[int], bucket_bytes: int, taken_off: int = 0) -> Buckets:
+    """Nobody sets the bytes back to 0 for the next bucket; ``taken_off`` goes off when one closes."""
     filled: list[list[int]] = [[]]
     held = 0
     for index in reversed(range(len(sizes))):
@@ -100,6 +100,7 @@ def _bytes_counted_on(sizes: Sequence[int], bucket_bytes: int) -> Buckets:
         held += sizes[index]
         if held >= bucket_bytes:
             filled.append([])
+            held -= taken_off
     return tuple(tuple(bucket) for bucket in filled if bucket)
 
 
@@ -113,15 +114,7 @@ def _limits_in_the_sum(sizes: Sequence[int], bucket_bytes: int) -> Buckets:
 
 def _rest_carried_over(sizes: Sequence[int], bucket_bytes: int) -> Buckets:
     """The limit is taken off the bytes when a bucket closes, and the rest stays in the count."""
-    filled: list[list[int]] = [[]]
-    held = 0
-    for index in reversed(range(len(sizes))):
-        filled[-1].append(index)
-        held += sizes[index]
-        if held >= bucket_bytes:
-            filled.append([])
-            held -= bucket_bytes
-    return tuple(tuple(bucket) for bucket in filled if bucket)
+    return _bytes_counted_on(sizes, bucket_bytes, taken_off=bucket_bytes)
 
 
 def _equally_many(sizes: Sequence[int], bucket_bytes: int) -> Buckets:

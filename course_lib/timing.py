@@ -1,0 +1,26 @@
+"""How long a rank takes for something that all ranks do at the same time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+
+from course_lib import ranks
+
+
+def seconds_of(do: Callable[[], object]) -> float:
+    """This rank's seconds, from when all ranks have met until its device has done the work."""
+    dist.barrier()
+    _finish_device_work()
+    began = time.perf_counter()
+    do()
+    _finish_device_work()
+    return time.perf_counter() - began
+
+
+def _finish_device_work() -> None:
+    if ranks.device().type == "cuda":
+        torch.cuda.synchronize()
