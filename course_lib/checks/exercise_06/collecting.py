@@ -136,7 +136,9 @@ def _are_passes(got: object, expected: Sequence) -> bool:
 
 
 def _is_pass(value: object) -> bool:
-    if not isinstance(value, list | tuple) or len(value) != 4 or not isinstance(value[3], Tensor):
+    if not isinstance(value, list | tuple) or len(value) != 4:
+        return False
+    if not isinstance(value[3], Tensor | None):  # None: some `.grad` was None
         return False
     return all(isinstance(each, list | tuple) for each in value[:3]) and len(set(map(len, value[:3]))) == 1
 
