@@ -43,10 +43,18 @@ def batch(
 
     Pieces are drawn with replacement, so that samples are independent, as the noise scale assumes.
     """
-    starts = torch.randint(len(tokens) - sequence, (batch, 1), generator=generator)
-    places = starts + torch.arange(sequence + 1)
-    pieces = tokens[places]
-    return pieces[:, :-1], pieces[:, 1:]
+    return pieces(tokens, starts(tokens, batch, sequence, generator), sequence)
+
+
+def starts(tokens: torch.Tensor, batch: int, sequence: int, generator: torch.Generator) -> torch.Tensor:
+    """Where each of ``batch`` pieces begins, int64."""
+    return torch.randint(len(tokens) - sequence, (batch,), generator=generator)
+
+
+def pieces(tokens: torch.Tensor, starts: torch.Tensor, sequence: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Inputs and targets, each (len(starts), sequence): the pieces that begin there."""
+    found = tokens[starts[:, None] + torch.arange(sequence + 1)]
+    return found[:, :-1], found[:, 1:]
 
 
 def _text_cells(notebook: Path) -> list[str]:

@@ -99,6 +99,15 @@ def measure_peak_flops(
     return _best(ranks.run(_multiply, count, tuple(sizes), dtype, repeats))
 
 
+def peak_flops_of_ranks(
+    *, sizes: Sequence[int] = SIZES, dtype: torch.dtype = torch.float32, repeats: int = 5
+) -> float:
+    """As ``measure_peak_flops``, for ranks that are there: each of them calls it, and gets the same."""
+    of_ranks: list = [None] * dist.get_world_size()
+    dist.all_gather_object(of_ranks, _multiply(sizes, dtype, repeats))
+    return _best(of_ranks)
+
+
 def measure_parts(
     config: TransformerConfig,
     batch: int,

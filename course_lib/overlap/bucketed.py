@@ -134,6 +134,15 @@ class BucketedDataParallel(torch.nn.Module):
             bucket.begin()
         self._next, self._unfinished = 0, False
 
+    @property
+    def local_norm_sq(self) -> torch.Tensor | None:
+        """The squared norm of this rank's own gradient, as it was before the reduction; after ``finish()``.
+
+        float64.  None where gradients were averaged in two pieces.
+        """
+        norms_sq = [bucket.local_norm_sq for bucket in self._buckets]
+        return None if None in norms_sq else torch.stack([each.double() for each in norms_sq]).sum()
+
     def update_meter(self, meter: Meter, samples: float) -> None:
         """Tell a noise meter of this step: after ``finish()``, before clipping, on every rank.
 
@@ -141,10 +150,9 @@ class BucketedDataParallel(torch.nn.Module):
         batches, and their squared norms were taken before the reduction.  One all-reduce of 8 bytes more.
         Raises ValueError on a single rank, and where gradients were averaged in two pieces.
         """
-        norms_sq = [bucket.local_norm_sq for bucket in self._buckets]
-        if dist.get_world_size() == 1 or None in norms_sq:
+        small = self.local_norm_sq
+        if dist.get_world_size() == 1 or small is None:
             raise ValueError("the noise scale needs two ranks or more, and gradients reduced in one piece")
-        small = torch.stack([each.double() for each in norms_sq]).sum()
         ring(small)
         big = sum(bucket.norm_sq() for bucket in self._buckets)
         ranks = dist.get_world_size()

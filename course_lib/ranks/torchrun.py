@@ -56,7 +56,7 @@ def run(function: Callable, ranks: int, args: tuple, kwargs: dict, timeout: floa
         raise NeedsRanks(ranks, world_size())
     import torch.distributed as dist
 
-    _join(timeout)
+    join(timeout)
     what = "the function with its arguments"
     function, args, kwargs = payload.from_bytes(payload.to_bytes((function, args, kwargs), what))
     seed(rank())
@@ -89,7 +89,8 @@ def _calling() -> Iterator[None]:
         _is_calling = False
 
 
-def _join(timeout: float) -> None:
+def join(timeout: float) -> None:
+    """Make the default group of torchrun's ranks, unless it is there; what waits longer in it fails."""
     import torch
     import torch.distributed as dist
 

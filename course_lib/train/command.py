@@ -1,0 +1,133 @@
+"""``course train``: the options, and what is said when a run does not come to its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import SUPPRESS, ArgumentParser, Namespace
+from dataclasses import fields
+from pathlib import Path
+from typing import NoReturn
+
+from course_lib.ranks import torchrun
+from course_lib.train.settings import ALL_REDUCE, DATA_PARALLEL, DTYPES, Settings
+
+_DEFAULTS = {field.name: field.default for field in fields(Settings)}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """An option that is not given is left to ``Settings``."""
+    parser.argument_default = SUPPRESS
+
+    def option(name: str, what: str, **more: object) -> None:
+        default = _DEFAULTS[name]
+        said = f" ({default})" if default is not None and not isinstance(default, bool) else ""
+        parser.add_argument(f"--{name.replace('_', '-')}", help=what + said, **more)
+
+    whole, real, path = {"type": int, "metavar": "N"}, {"type": float, "metavar": "X"}, {"type": Path}
+    option("ranks", "how many ranks to start, by default 2; torchrun starts its own", **whole)
+    option("steps", "steps of the optimizer", **whole)
+    option("batch", "sequences in a step, of all ranks together", **whole)
+    option("micro_batches", "K, pieces of a rank's part of the batch", **whole)
+    option("sequence", "tokens in a sequence", **whole)
+    option("layers", "layers of the GPT", **whole)
+    option("hidden", "its width", **whole)
+    option("heads", "its heads", **whole)
+    option("dropout", "share of activations that are dropped", **real)
+    option("dtype", "what is multiplied in; auto: float32 on the CPU, bf16 or fp16 on GPUs", choices=DTYPES)
+    option("learning_rate", "the highest one", **real)
+    option("warmup", "steps until it is reached", **whole)
+    option("max_norm", "clip gradients to this norm; none: leave them", type=_real_or_none, metavar="X")
+    option("seed", "of weights, data and dropout", **whole)
+    option("data_parallel", "the course's buckets, torch's DDP, or all after the step", choices=DATA_PARALLEL)
+    option("all_reduce", "the course's ring, or yours with --mine; or torch's", choices=ALL_REDUCE)
+    option("bucket_mb", "MiB in a bucket", **real)
+    option("mine", "use what you have written in the exercises in this folder", metavar="FOLDER", **path)
+    option("links", "slow links between the ranks, such as 400mbit", metavar="RATE")
+    option("checkpoint", "write checkpoints here, and go on from the newest", metavar="FOLDER", **path)
+    option("checkpoint_every", "steps between two checkpoints", **whole)
+    option("stop_after", "end after so many steps, with a checkpoint", **whole)
+    option("log", "a line of JSON for each step", metavar="FILE", **path)
+    option("print_every", "steps between two lines", **whole)
+    option("timeout", "seconds until ranks that do not answer are given up", **real)
+    parser.add_argument("--no-utilization", dest="utilization", action="store_false",
+                        help="no U: do not measure this machine's peak first")  # fmt: skip
+    parser.add_argument("--json", dest="quiet", action="store_true",
+                        help="print the result as JSON, and no lines")  # fmt: skip
+
+
+def _real_or_none(text: str) -> float | None:
+    return None if text == "none" else float(text)
+
+
+def main(arguments: Namespace) -> int:
+    """0 if all steps are done, or the run was stopped as asked; 1 if it failed; 2 for wrong usage."""
+    try:
+        settings = Settings(**{name: value for name, value in vars(arguments).items() if name in _DEFAULTS})
+    except ValueError as problem:
+        _say(f"course train: {problem}")
+        return 2
+    return _on_torchruns_ranks(settings) if torchrun.is_here() else _on_ranks_of_its_own(settings)
+
+
+def _on_ranks_of_its_own(settings: Settings) -> int:
+    from course_lib.ranks import RanksError
+    from course_lib.train import starting, stopping
+    from course_lib.train.errors import TrainingError
+
+    try:
+        outcome = starting.outcome(settings, stopping.on_signals)
+    except RanksError as error:
+        known = getattr(error, "exception", None)
+        said = str(known) if isinstance(known, TrainingError) else f"{error}{_how_to_resume(settings)}"
+        _say(f"course train: {said}")
+        return 1
+    except ValueError as problem:
+        _say(f"course train: {problem}")
+        return 2
+    _print_json(settings, outcome)
+    return 0
+
+
+def _on_torchruns_ranks(settings: Settings) -> int:
+    import torch.distributed as dist
+
+    from course_lib.train import failures, starting, stopping
+
+    try:
+        outcome = starting.outcome(settings, stopping.on_signals)
+    except Exception as error:
+        if failures.is_worth_saying(error):
+            _say(f"course train: {failures.explained(error, settings.timeout)}{_how_to_resume(settings)}")
+        _leave(1)
+    if torchrun.rank() == 0:
+        _print_json(settings, outcome)
+    dist.destroy_process_group()
+    return 0
+
+
+def _leave(status: int) -> NoReturn:
+    """At once: to take leave of ranks that are gone, as Python does at its end, would wait for them."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _how_to_resume(settings: Settings) -> str:
+    from course_lib.train.checkpoint import newest_step
+
+    if settings.checkpoint is None:
+        return "\nNothing of it is kept: --checkpoint FOLDER keeps what a run can go on from."
+    step = newest_step(settings.checkpoint)
+    place = "the newest checkpoint" if step is None else f"step {step}"
+    return f"\nStart the same command again, and the run goes on after {place} ({settings.checkpoint})."
+
+
+def _print_json(settings: Settings, outcome: object) -> None:
+    if settings.quiet:
+        print(json.dumps(outcome.as_json()))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

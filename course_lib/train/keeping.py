@@ -1,0 +1,99 @@
+"""A run's state: into a checkpoint from time to time, and out of it on all ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from course_lib import data_parallel, ranks
+from course_lib.data_parallel.modules import gather
+from course_lib.train import checkpoint
+from course_lib.train.data import generator
+from course_lib.train.errors import TrainingError
+from course_lib.train.ranks_agree import from_rank_0
+
+
+@dataclass
+class Trained:
+    """What training changes."""
+
+    module: torch.nn.Module
+    optimizer: torch.optim.Optimizer
+    scaler: torch.amp.GradScaler
+
+    def load(self, state: checkpoint.State) -> None:
+        self.module.load_state_dict(state.weights)
+        self.optimizer.load_state_dict(state.optimizer)
+        self.scaler.load_state_dict(state.scaler)
+
+
+class Keeper:
+    """Resumes and keeps one run.  All ranks call each method together.
+
+    ``folder``: None keeps nothing.  ``of_a_run``: what has to be the same in a checkpoint.
+    Only rank 0 reads and writes, so that machines need no disk in common.
+    """
+
+    def __init__(self, folder: Path | None, of_a_run: dict, trained: Trained):
+        self._folder, self._of_a_run, self._trained = folder, of_a_run, trained
+        self._random: list[list[torch.Tensor]] = []
+        self.path: Path | None = None  # of the newest checkpoint
+
+    def resume(self) -> tuple[int, list[str]]:
+        """Load the newest checkpoint: the step it was made after, 0 without one, and what is to be said.
+
+        Raises TrainingError for a checkpoint of another run, and where all are damaged.
+        """
+        if self._folder is None:
+            return 0, []
+        found = from_rank_0(self._find)
+        if found.content is None:
+            return 0, found.remarks
+        state = checkpoint.state_of(found.content)
+        self._trained.load(state)
+        self._random, self.path = state.random, found.path
+        return state.step, found.remarks
+
+    def _find(self) -> checkpoint.Found:
+        found = checkpoint.newest(self._folder)
+        if found.content is not None:
+            there = checkpoint.state_of(found.content).settings
+            checkpoint.require_same_run(found.path, there, self._of_a_run)
+        return found
+
+    def set_random_state(self, seed: int, step: int) -> None:
+        """As it was on this rank; on another number of ranks a new one, from the seed and the step."""
+        rank = dist.get_rank()
+        if len(self._random) != dist.get_world_size():
+            torch.manual_seed(generator(seed, step, rank).initial_seed())
+            return
+        torch.set_rng_state(self._random[rank][0])
+        if ranks.device().type == "cuda" and len(self._random[rank]) > 1:
+            torch.cuda.set_rng_state(self._random[rank][1])
+
+    def keep(self, step: int) -> None:
+        """Make sure that the ranks are in step; then write a checkpoint.
+
+        Raises TrainingError on all ranks if they are not, or if it can't be written.
+        """
+        try:
+            data_parallel.assert_in_step(self._trained.module)
+        except AssertionError as apart:
+            raise TrainingError(f"After step {step}: {apart} No checkpoint of it is written.") from None
+        if self._folder is not None:
+            random = gather(_random_state())
+            self.path = from_rank_0(lambda: self._write(step, random))
+
+    def _write(self, step: int, random: list[list[torch.Tensor]]) -> Path:
+        trained = self._trained
+        return checkpoint.write(self._folder, checkpoint.State(
+            step, self._of_a_run, trained.module.state_dict(), trained.optimizer.state_dict(),
+            trained.scaler.state_dict(), random,
+        ))  # fmt: skip
+
+
+def _random_state() -> list[torch.Tensor]:
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if ranks.device().type == "cuda" else [])]

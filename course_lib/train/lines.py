@@ -1,0 +1,136 @@
+"""What a run says, and what it writes into its log."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from course_lib import measurements
+from course_lib.train.ranks_agree import Machine, places
+from course_lib.train.records import Outcome, Record, tokens_per_second
+from course_lib.train.settings import Settings
+from course_lib.utilization import utilization
+from course_lib.working_copy import write_atomically
+
+Say = Callable[[str], object]
+
+
+def header(settings: Settings, dtype: str, machines: list[Machine], whose: list[str]) -> Iterator[str]:
+    """Who runs what, and whose code it is."""
+    config, ranks = settings.config, len(machines)
+    devices = " and ".join(sorted({machine.device for machine in machines}))
+    yield f"{places(machines)}; {devices}, {_threads(machines)}{dtype}"
+    yield (f"GPT of {config.layers} layers, {config.hidden} wide, {config.parameters / 1e6:.2f} million "
+           "parameters, on bytes of the course's text")  # fmt: skip
+    yield (f"a step: {settings.batch} sequences of {settings.sequence} tokens, "
+           f"B_eff = {settings.tokens:,} tokens; {ranks} × {settings.micro_batches} micro-batches")
+    yield from whose
+    if why := why_no_speed(machines):
+        yield why
+
+
+def _threads(machines: list[Machine]) -> str:
+    threads = {machine.threads for machine in machines}
+    return f"{threads.pop()} threads each, " if machines[0].device == "CPU" and len(threads) == 1 else ""
+
+
+def why_no_speed(machines: list[Machine]) -> str:
+    """Why tokens per second would mean nothing; "" where they mean something."""
+    crowded = next((machine for machine in machines if machine.shares_cores), None)
+    if crowded is None:
+        return ""
+    return (f"no tokens/s and no U: {crowded.ranks_here} ranks share {crowded.cores} cores of {crowded.host} "
+            "and take turns")  # fmt: skip
+
+
+class Journal:
+    """Lines and log on rank 0.
+
+    ``flops_per_token``, and ``peak_flops`` of all ranks together, None for no U.  A log that is there keeps
+    its lines up to ``first_step``, and loses those of steps that are done again.
+    """
+
+    def __init__(self, settings: Settings, say: Say, flops_per_token: float, peak_flops: float | None,
+                 resumed_from: int):  # fmt: skip
+        self._settings, self.say = settings, say
+        self._flops, self._peak = flops_per_token, peak_flops
+        self._since: list[Record] | None = None  # the last line; the first step is slow, and left out
+        if settings.log is not None:
+            _cut_log(settings.log, resumed_from)
+
+    def step(self, record: Record) -> None:
+        if self._since is not None:
+            self._since.append(record)
+        if self._settings.log is not None:
+            with self._settings.log.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(asdict(record)) + "\n")
+        if record.is_skipped:
+            self.say(f"step {record.step}: a gradient was not finite in fp16; weights stay, and losses are "
+                      "scaled by less")  # fmt: skip
+        if record.step % self._settings.print_every == 0 or record.step in (1, self._settings.steps):
+            self.say(self._line(record))
+            self._since = []
+        self._since = self._since or []
+
+    def _line(self, record: Record) -> str:
+        steps = self._settings.steps
+        text = f"step {record.step:>{len(str(steps))}}/{steps}  loss {record.loss:.4f}  "
+        text += f"learning rate {record.learning_rate:.2e}"
+        return text + self.speed(tokens_per_second(self._since or []))
+
+    def speed(self, tokens: float | None) -> str:
+        if tokens is None:
+            return ""
+        share = "" if self._peak is None else f"  U {utilization(tokens, self._flops, 1, self._peak):.1%}"
+        return f"  {tokens:,.0f} tokens/s{share}"
+
+    def end(self, outcome: Outcome) -> None:
+        for line in self._summary(outcome):
+            self.say(line)
+
+    def _summary(self, outcome: Outcome) -> Iterator[str]:
+        done = outcome.records[-1].step if outcome.records else outcome.resumed_from
+        steps = self._settings.steps
+        yield f"stopped after step {done} of {steps}" if outcome.is_stopped else f"all {steps} steps are done"
+        speed = outcome.tokens_per_second
+        if speed is not None:
+            yield f"median step:{self.speed(speed)}{self._of_peak()}{_busy(outcome.spread)}"
+        if outcome.records:
+            yield _noise(outcome, self._settings)
+        if outcome.checkpoint is not None:
+            yield f"checkpoint: {outcome.checkpoint}"
+
+    def _of_peak(self) -> str:
+        return "" if self._peak is None else f" of {self._peak / 1e9:,.0f} GFLOP/s, the peak measured here"
+
+
+def _busy(spread: float) -> str:
+    if spread <= measurements.CALM:
+        return ""
+    return f" (the machine was busy: steps differ by {spread:.0%}, so take this as the least it can do)"
+
+
+def _noise(outcome: Outcome, settings: Settings) -> str:
+    if outcome.noise.scale is None:
+        return f"noise scale: none. {outcome.noise.note}"
+    low, high = outcome.noise_interval
+    interval = "" if high == math.inf and low == 0 else f" (90%: {low:,.0f} to {high:,.0f})"
+    return (f"noise scale: {outcome.noise.scale:,.0f} sequences{interval}, from {outcome.noise_steps} steps; "
+            f"a step has {settings.batch}")  # fmt: skip
+
+
+def _cut_log(path: Path, last_step: int) -> None:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = [line for line in lines if _is_before(line, last_step)]
+    write_atomically(path, "".join(f"{line}\n" for line in kept).encode())
+
+
+def _is_before(line: str, last_step: int) -> bool:
+    try:
+        return json.loads(line)["step"] <= last_step
+    except (ValueError, TypeError, KeyError):  # the last line of a process that was killed
+        return False

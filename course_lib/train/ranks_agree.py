@@ -1,0 +1,93 @@
+"""What all ranks have to know together, before they start and when one of them has had trouble."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+
+from course_lib import ranks
+from course_lib.data_parallel.modules import gather
+from course_lib.machine import usable_cores
+from course_lib.ranks.diagnosis import names
+from course_lib.train import precision
+from course_lib.train.checkpoint import Unusable
+from course_lib.train.errors import TrainingError
+from course_lib.train.settings import Settings
+
+T = TypeVar("T")
+_OF_A_RANK = ("mine", "log", "quiet")  # rank 0's are taken
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where a rank runs.  ``ranks_here``: on the same machine."""
+
+    host: str
+    device: str
+    has_bf16: bool
+    cores: int
+    threads: int
+    ranks_here: int
+
+    @property
+    def shares_cores(self) -> bool:
+        return self.device == "CPU" and self.ranks_here > self.cores
+
+
+def machines() -> list[Machine]:
+    """Of all ranks, in rank order."""
+    device = ranks.device()
+    name = "CPU" if device.type == "cpu" else torch.cuda.get_device_name(device)
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", dist.get_world_size()))
+    own = Machine(socket.gethostname(), name, precision.has_bf16(device), usable_cores(),
+                  torch.get_num_threads(), here)  # fmt: skip
+    return gather(own)
+
+
+def require_same_settings(settings: Settings) -> None:
+    """Raises TrainingError on all ranks if torchrun's ranks were started with different settings."""
+    own = {name: value for name, value in asdict(settings).items() if name not in _OF_A_RANK}
+    of_ranks = gather(own)
+    for name, first in of_ranks[0].items():
+        others = [rank for rank, each in enumerate(of_ranks) if each[name] != first]
+        if others:
+            raise TrainingError(
+                f"The ranks were started with different settings: {name}={first!r} on rank 0, and "
+                f"{of_ranks[others[0]][name]!r} on {names(others)}. Give all machines the same command."
+            )
+
+
+def from_rank_0(make: Callable[[], T]) -> T:
+    """What rank 0 makes; where it can't, TrainingError on all ranks."""
+    box: list = [None]
+    if dist.get_rank() == 0:
+        try:
+            box = [(make(), "")]
+        except (OSError, Unusable) as problem:
+            box = [(None, str(problem))]
+    dist.broadcast_object_list(box)
+    value, problem = box[0]
+    if problem:
+        raise TrainingError(problem)
+    return value
+
+
+def places(of_ranks: list[Machine]) -> str:
+    """Which ranks run where, in words."""
+    runs = [(host, [rank for rank, _ in group]) for host, group in
+            groupby(enumerate(of_ranks), key=lambda pair: pair[1].host)]  # fmt: skip
+    if len(runs) == 1:
+        return f"{_count(len(of_ranks), 'rank')} on {runs[0][0]}"
+    where = ", ".join(f"{names(numbers)} on {host}" for host, numbers in runs)
+    return f"{_count(len(of_ranks), 'rank')} on {len({host for host, _ in runs})} machines: {where}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,56 @@
+"""Starts the ranks of a run, or uses those of torchrun."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from course_lib import ranks
+from course_lib.ranks import torchrun
+from course_lib.train.rank import train
+from course_lib.train.records import Outcome, Record
+from course_lib.train.settings import Settings
+
+_RANKS = 2  # where nobody says how many
+
+
+def run(settings: Settings) -> list[Record]:
+    """Train, and return what is known of each step.  Raises as ``outcome``."""
+    return outcome(settings).records
+
+
+def outcome(
+    settings: Settings,
+    stopping: Callable[[Callable[[], object]], contextlib.AbstractContextManager] = contextlib.nullcontext,
+) -> Outcome:
+    """Train on ranks that are started here, or on those that torchrun started.
+
+    ``stopping(request)``: a context that may call ``request()``, and then the run ends after its step.
+
+    Raises ``ranks.RanksError`` if a rank fails or hangs; its ``exception`` is a TrainingError for what all
+    ranks found wrong together.  Under torchrun that is raised itself; ValueError for another number of ranks
+    than torchrun's, and for slow links there.
+    """
+    with tempfile.TemporaryDirectory(prefix="course-train-") as folder:
+        stop = Path(folder) / "stop"  # ranks are no children of this process, and get none of its signals
+        with stopping(stop.touch):
+            return (_on_torchruns if torchrun.is_here() else _on_ranks_of_its_own)(settings, stop)
+
+
+def _on_ranks_of_its_own(settings: Settings, stop: Path) -> Outcome:
+    should_stop, links = partial(os.path.exists, stop), settings.slow_links
+    count = settings.ranks or _RANKS
+    return ranks.run(train, count, settings, should_stop, timeout=settings.timeout, links=links)[0]
+
+
+def _on_torchruns(settings: Settings, stop: Path) -> Outcome:
+    if settings.ranks not in (None, torchrun.world_size()):
+        raise ValueError(f"ranks={settings.ranks}: torchrun has started {torchrun.world_size()}")
+    if settings.links is not None:
+        raise ValueError(f"links={settings.links!r}: under torchrun the network is the one that is there")
+    torchrun.join(settings.timeout)
+    return train(settings, stop.exists)

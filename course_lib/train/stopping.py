@@ -1,0 +1,35 @@
+"""Ending a run early and in order: after a step that all ranks have done, with a checkpoint."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+_SECONDS_OF_ONE_REQUEST = 1.0  # torchrun passes on a Ctrl-C that the ranks may have got themselves
+
+
+@contextlib.contextmanager
+def on_signals(request: Callable[[], object]) -> Iterator[None]:
+    """While open, the first SIGTERM or Ctrl-C calls ``request``; another one ends the process.
+
+    In the main thread only, as Python has it.
+    """
+    began = None
+
+    def handle(number: int, frame: object) -> None:
+        nonlocal began
+        if began is None:
+            began = time.monotonic()
+            request()
+        elif time.monotonic() - began > _SECONDS_OF_ONE_REQUEST:
+            raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
+
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.signal(number, handle) for number in numbers}
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, before[number])
