@@ -16,8 +16,8 @@ from course_lib.memory import model_state
 from course_lib.sharded import ShardedAdamW
 from tests.many_cases import run_cases
 
-# With 5 ranks and 3 parameters, two have none.
-WORLD_SIZES = [1, 2, 3, 5, *(pytest.param(count, marks=pytest.mark.long) for count in (4, 8))]
+# With 4 ranks and 3 parameters, one has none.
+WORLD_SIZES = [2, 4, *(pytest.param(count, marks=pytest.mark.long) for count in (1, 3, 5, 8))]
 STEPS = 4
 
 
@@ -260,7 +260,7 @@ def scheduled():
 
 def test_takes_torchs_schedules():
     [(_, results)] = ran(2)[scheduled]
-    assert results == [[pytest.approx(1.0), 0.0]] * 2
+    assert list(results) == [[pytest.approx(1.0), 0.0]] * 2
 
 
 # --- refused ---
