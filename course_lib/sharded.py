@@ -53,9 +53,9 @@ class ShardedAdamW:
         self._own = self._chunk(self._weights)
         self._master = self._own.float() if self._own.itemsize < 4 else self._own
         self._cuts = self._where_groups_meet([group["params"] for group in groups])
-        pieces = map(torch.nn.Parameter, self._master.tensor_split(self._cuts))
+        self._pieces = [torch.nn.Parameter(piece) for piece in self._master.tensor_split(self._cuts)]
         self.optimizer = torch.optim.AdamW(
-            [{**group, "params": [piece]} for group, piece in zip(groups, pieces, strict=True)]
+            [{**group, "params": [piece]} for group, piece in zip(groups, self._pieces, strict=True)]
         )
 
     @torch.no_grad()
@@ -71,8 +71,8 @@ class ShardedAdamW:
         own = self._chunk(gradients).to(self._master.dtype)
         if max_norm is not None:
             own *= _clipping(own, number("max_norm", max_norm))
-        for group, gradient in zip(self.optimizer.param_groups, own.tensor_split(self._cuts), strict=True):
-            group["params"][0].grad = gradient
+        for piece, gradient in zip(self._pieces, own.tensor_split(self._cuts), strict=True):
+            piece.grad = gradient
         self.optimizer.step()
         self.optimizer.zero_grad()
         self._own.copy_(self._master)
@@ -91,10 +91,11 @@ class ShardedAdamW:
         longest chunk.  Not counted: Adam's step counts, 4 bytes for each group, and what ``step`` holds while
         it runs, which are the gradients once more, and this rank's chunk of them in fp32.
         """
+        gradients = [each.grad for each in (*self._parameters, *self._pieces) if each.grad is not None]
         states = [item for state in self.optimizer.state.values() for item in state.items()]
         return ModelState(
             weights=storage_bytes(self._parameters),
-            gradients=storage_bytes(each.grad for each in self._parameters if each.grad is not None),
+            gradients=storage_bytes(gradients),
             master=storage_bytes([self._master]) if self._master is not self._own else 0,
             optimizer=storage_bytes(each for name, each in states if name != "step"),
         )
