@@ -36,7 +36,8 @@ def _draw(_: int) -> list[Case]:
 
 
 def _case(last: int, every: int, lost: tuple[int | None, ...], secret: bool) -> Case:
-    title = f"{last} steps, a checkpoint after every {_ordinal(every)}, {_what_happens(lost)}"
+    often = "step" if every == 1 else f"{every} steps"
+    title = f"{last} steps, a checkpoint every {often}, {_what_happens(lost)}"
     expected = tuple(map(tuple, _expected(last, every, lost)))
     return Case.alone(title, (last, every, lost), expected, secret)
 
@@ -46,10 +47,6 @@ def _what_happens(lost: tuple[int | None, ...]) -> str:
     if steps:
         return f"lost in step {' and then in step '.join(steps)}"
     return "nothing lost" + (", and started once more" if lost[1:] else "")
-
-
-def _ordinal(number: int) -> str:
-    return {1: "step", 2: "second one", 3: "third one"}[number]
 
 
 def _expected(last: int, every: int, lost: tuple[int | None, ...]) -> list[Start]:
