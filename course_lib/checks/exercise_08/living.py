@@ -25,17 +25,16 @@ class Lost(BaseException):
     """The machine: no learner's ``except Exception`` keeps it."""
 
 
-class Adam(torch.optim.Optimizer):
+class Adam:
     """Plain Adam, whose state is read and set as that of torch's own, which would import much first."""
 
     def __init__(self, module: torch.nn.Module):
         self._parameters = list(module.parameters())
-        self.defaults = {"lr": 0.0}
         self.param_groups = [{"params": self._parameters, "lr": 0.0}]
         self.state = {parameter: _no_moments(parameter) for parameter in self._parameters}
 
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:
+    def step(self) -> None:
         for parameter in self._parameters:
             state, gradient = self.state[parameter], parameter.grad
             state["step"] += 1
@@ -44,6 +43,9 @@ class Adam(torch.optim.Optimizer):
             first = state["exp_avg"] / (1 - 0.9 ** state["step"])
             second = state["exp_avg_sq"] / (1 - 0.95 ** state["step"])
             parameter.sub_(self.param_groups[0]["lr"] * first / (second.sqrt() + 1e-8))
+
+    def zero_grad(self) -> None:
+        for parameter in self._parameters:
             parameter.grad = None
 
     def state_dict(self) -> dict:
@@ -78,6 +80,7 @@ class _Process:
         (outputs - targets).square().mean().backward()
         self.optimizer.param_groups[0]["lr"] = _RATE * share(step)
         self.optimizer.step()
+        self.optimizer.zero_grad()
 
     @property
     def parts(self) -> tuple[list, list, list]:

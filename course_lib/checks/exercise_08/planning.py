@@ -167,6 +167,19 @@ def _times(factor: Callable[[Configuration, Trained, Card], float]) -> _Utilizat
     return lambda *facts: factor(*facts) * _utilization(*facts)
 
 
+def _by(most: _Utilization) -> list[Choice]:
+    """The one with most of something else; of several the one with the least memory, the first or the last."""
+    return [Choice(by=most), *(Choice(by=most, then=then) for then in (_first, _last))]
+
+
+def _first(memory: float, place: int) -> float:
+    return -place
+
+
+def _last(memory: float, place: int) -> float:
+    return place
+
+
 def _without(name: str) -> _Of:
     return lambda each, model: _tokens(each, model) / getattr(each, name)
 
@@ -237,8 +250,8 @@ BEST = Part(
     (
         *as_if(
             "Two have the same U, and of those the one that needs less memory is asked for.",
-            Choice(then=lambda memory, place: -place),
-            Choice(then=lambda memory, place: place),
+            Choice(then=_first),
+            Choice(then=_last),
             Choice(then=lambda memory, place: memory),
         ),
         *as_if(
@@ -356,29 +369,29 @@ BEST = Part(
         *as_if(
             "This is the fastest step. A small batch has one, too: which configuration gets most done with "
             "what its cards could do?",
-            Choice(by=lambda each, model, card: -each.seconds),
+            *_by(lambda each, model, card: -each.seconds),
         ),
         *as_if(
             "This one has the most tokens/s, which more cards always have: U is what is asked for.",
-            Choice(by=lambda each, model, card: _tokens(each, model) / each.seconds),
+            *_by(lambda each, model, card: _tokens(each, model) / each.seconds),
         ),
         *as_if(
-            "This is the one with the largest batch.", Choice(by=lambda each, model, card: _tokens(each, model))
+            "This is the one with the largest batch.", *_by(lambda each, model, card: _tokens(each, model))
         ),
         *as_if(
             "This is the first one within the limits: which of them has the best U?",
-            Choice(by=lambda each, model, card: 0, then=lambda memory, place: -place),
+            Choice(by=lambda each, model, card: 0, then=_first),
         ),
         *as_if(
             "This is the last one within the limits: which of them has the best U?",
-            Choice(by=lambda each, model, card: 0, then=lambda memory, place: place),
+            Choice(by=lambda each, model, card: 0, then=_last),
         ),
         *as_if(
             "This is the one with the least memory: which of them has the best U?",
             Choice(by=lambda each, model, card: 0),
         ),
         *as_if(
-            "This is the worst U within the limits.", Choice(by=lambda *facts: -_utilization(*facts))
+            "This is the worst U within the limits.", *_by(lambda *facts: -_utilization(*facts))
         ),
         _none_where_there_is_one,
         _one_where_there_is_none,
