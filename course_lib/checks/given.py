@@ -1,4 +1,4 @@
-"""What the functions of exercises 07 and 08 are given: objects whose parts have names.  Cases hold plain data.
+"""What the functions of exercises 07 and 08 are given: objects with named parts.  Cases hold plain data.
 
 A check makes them in the rank that calls the function, ``exercise_07.case`` for a learner who tries it.  Each
 case has a process of its own, which imports little for this: so it stands beside the exercises, not in them.

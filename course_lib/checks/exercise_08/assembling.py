@@ -14,7 +14,7 @@ from course_lib.checks.exercise_05.problem import CROSS_ENTROPY, IGNORED, MicroB
 from course_lib.checks.exercise_05.simulated import Counts, Trained, Way, norm
 from course_lib.checks.exercise_05.traffic import synchronized_once
 from course_lib.checks.exercise_08.errors import in_error
-from course_lib.checks.exercise_08.schedule import BEFORE, FIRST, MOST, share
+from course_lib.checks.exercise_08.schedule import BEFORE, MOST, share
 from course_lib.checks.part import Case, Compared, Part
 from course_lib.checks.values import Tensor
 
@@ -26,12 +26,12 @@ def _draw(ranks: int) -> list[Case]:
     return [
         _case(ranks, 1, range(1, 4), late_rank=ranks - 1),
         _case(ranks, 2, range(1, 4), samples=(3,)),
-        _case(ranks, 3, range(1, 4), late_rank=0),
+        _case(ranks, 3, range(2, 5), late_rank=0),
         _case(ranks, 3, range(4, 7)),
-        _case(ranks, 4, range(1, 3), of_norm=0.4),
+        _case(ranks, 4, range(5, 7), of_norm=0.4),
         # The first step's gradient has 0.8 of the largest norm, so nothing is clipped.
         _case(ranks, 2, range(1, 3), of_norm=1 / 0.8),
-        _case(ranks, 5, range(3, 6), of_norm=0.6, secret=True),
+        _case(ranks, 5, range(3, 6), secret=True),
     ]
 
 
@@ -247,11 +247,11 @@ def _other_losses(wrong: Compared) -> str | None:
     for rank in wrong.wrong_ranks:
         losses = _losses_of(wrong, rank)
         if losses is None:
-            return "The weights are right. What is missing is the `return`: a list with the loss of each step."
+            return "The weights are right. The `return` is missing: a list with the loss of each step."
         if not isinstance(losses, Tensor) or losses.shape != (len(losses.numbers),):
-            return "The weights are right. What is returned is to be a list of numbers: the loss of each step."
+            return "The weights are right. A list of numbers is to be returned: the loss of each step."
         if len(losses.numbers) == steps * micro_batches != steps:
-            return "The weights are right, and there is a loss for each micro-batch: one for each step is asked."
+            return "The weights are right. There is a loss for each micro-batch: one for each step is asked."
         if len(losses.numbers) != steps:
             return "The weights are right. The list is to have one loss for each step."
     return None

@@ -87,7 +87,7 @@ def _no_pair(wrong: Compared) -> str | None:
 def _not_whole(wrong: Compared) -> str | None:
     steps, expected = wrong.played[0].value[0], wrong.case.expected[0][0]
     if type(steps) is float and not steps.is_integer() and math.isclose(steps, expected, abs_tol=1):
-        return "A checkpoint is written after a whole number of steps: take the largest one within the interval."
+        return "A checkpoint is written after a whole number of steps: the largest one within the interval."
     if type(steps) is float and steps == expected:
         return "The number of steps is to be an int, and this is a float: `int(...)` or `//` makes one."
     return None
@@ -121,8 +121,8 @@ CHECKPOINT_EVERY = Part(
         _no_pair,
         mistakes.not_a_number,
         *as_if(
-            "This is for a cluster that fails as seldom as one GPU. With N of them something fails N times as "
-            "often.",
+            "This is for a cluster that fails as seldom as one GPU. With N of them something fails N times "
+            "as often.",
             Way(between=lambda seconds, gpus: seconds),
         ),
         *as_if(
@@ -143,13 +143,13 @@ CHECKPOINT_EVERY = Part(
         ),
         *as_if("An hour has 3,600 seconds.", Way(hour=60.0)),
         *as_if(
-            "This is the time between two failures itself: then half of it is lost with each of them, half of "
-            "everything.",
+            "This is the time between two failures itself: then half of it is lost with each of them, half "
+            "of everything.",
             Way(best=lambda write, between: between),
         ),
         *as_if(
-            "The number of steps is rounded up, or to the nearest one: the largest one within the interval is "
-            "asked for.",
+            "The number of steps is rounded up, or to the nearest one: the largest one within the interval "
+            "is asked for.",
             Way(whole=math.ceil),
             Way(whole=round),
             Way(whole=lambda steps: math.floor(steps) + 1),

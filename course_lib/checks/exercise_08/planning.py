@@ -16,7 +16,7 @@ ARGUMENTS = (given.configurations, given.trained, given.card, as_it_is)
 # Activations are those of the course's GPT with fused attention.
 _XL = Trained(1_557_611_200, 1024, 2_728_988_672, 369_692_672, 10_289_385_600.0)
 _SEVEN = Trained(6_658_596_864, 2048, 9_035_579_392, 982_515_712, 43_172_806_656.0)
-_LONG = Trained(6_683_762_688, 8192, 36_142_317_568, 3_930_062_848, 52_900_000_000.0)
+_LONG = Trained(6_683_762_688, 8192, 36_142_317_568, 3_930_062_848, 52_987_478_016.0)
 _MEDIUM = Trained(354_823_168, 1024, 1_015_353_344, 260_378_624, 2_430_928_896.0)
 _EVEN = Trained(2**30, 2048, 2**31, 2**28, 7.2e9)
 _A100, _H100 = Card(40_960, 312.0, 624.0), Card(81_559, 989.4, 1978.9)
@@ -56,7 +56,8 @@ _SITUATIONS: dict[str, tuple[Sequence[tuple], Trained, Card, float]] = {
          ("D", 8, 1, 1, 3, False, 1.06)), _LONG, _H100, 3e6),
     "GPT-2 medium on RTX 4090, early in training": (
         (("A", 4, 1, 16, 0, False, 1.6), ("B", 64, 1, 4, 1, False, 0.155), ("C", 2, 32, 4, 0, False, 4.6),
-         ("D", 8, 8, 16, 0, False, 4.4), ("E", 64, 64, 8, 1, False, 17.1), ("F", 128, 128, 8, 1, False, 33.4)),
+         ("D", 8, 8, 16, 0, False, 4.4), ("E", 64, 64, 8, 1, False, 17.1),
+         ("F", 128, 128, 8, 1, False, 33.4)),
         _MEDIUM, _GEFORCE, 1e5),
     _SECRET: (
         (("A", 4, 16, 8, 0, False, 4.59), ("B", 4, 64, 4, 0, False, 8.5), ("C", 32, 4, 8, 0, True, 2.21),
@@ -168,7 +169,7 @@ def _times(factor: Callable[[Configuration, Trained, Card], float]) -> _Utilizat
 
 
 def _by(most: _Utilization) -> list[Choice]:
-    """The one with most of something else; of several the one with the least memory, the first or the last."""
+    """The one with most of something else; of several that with the least memory, the first, the last."""
     return [Choice(by=most), *(Choice(by=most, then=then) for then in (_first, _last))]
 
 
@@ -231,8 +232,8 @@ def _breaks_a_limit(wrong: Compared) -> str | None:
 def _right_name(wrong: Compared) -> str | None:
     if wrong.played[0].value[0] == wrong.case.expected[0][0]:
         return (
-            "The right configuration, with another U: achieved FLOP/s of all ranks over the peak of all ranks, "
-            "a share of 1."
+            "The right configuration, with another U: achieved FLOP/s of all ranks over the peak of all "
+            "ranks, a share of 1."
         )
     return None
 
@@ -327,8 +328,8 @@ BEST = Part(
             Choice(utilization=_times(lambda each, model, card: card.teraflops / card.sparse_teraflops)),
         ),
         *as_if(
-            "The tokens are those of all ranks, and the peak is that of one card: N cards could do N times as "
-            "much.",
+            "The tokens are those of all ranks, and the peak is that of one card: N cards could do N times "
+            "as much.",
             Choice(utilization=_times(lambda each, model, card: each.ranks)),
         ),
         *as_if(

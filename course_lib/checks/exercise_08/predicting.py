@@ -68,7 +68,7 @@ def _cluster(
 # title: work, cluster
 _SITUATIONS: dict[str, tuple[Work, Cluster]] = {
     "8 ranks, all alike, 25 Gbit/s, K = 1": (_small(1), _cluster(8, 20e-6, 3.125e9)),
-    "8 ranks, all alike, 200 Gbit/s, K = 4": (_small(4), _cluster(8, 20e-6, 25e9)),
+    "8 ranks, all alike, 200 Gbit/s, K = 2": (_small(2), _cluster(8, 20e-6, 25e9)),
     "64 ranks, one link has a quarter of 200 Gbit/s, K = 1": (
         _small(1), _cluster(64, 20e-6, 25e9, slow_link=(17, 6.25e9))),
     "16 ranks, one takes twice as long, K = 1": (_small(1), _cluster(16, 10e-6, 3.125e9, slow={5: 2.0})),
@@ -214,78 +214,150 @@ def _latency_once(work: tuple, cluster: tuple) -> float:
     return Step(messages=lambda n: 0)(work, cluster) + 2 * (ranks - 1) * latency
 
 
-_SENTENCES: dict[str, tuple[Callable[[tuple, tuple], float], ...]] = {
-    "The links are averaged. Each chunk passes each link of the ring, one after another, so the slowest link "
-    "sets the pace of all.": (Step(link=mean), Step(link=_harmonic)),
-    "The slow link is left out: each chunk passes it, too, and all ranks wait for that.": (Step(link=max),),
-    "The ranks' factors are averaged. An all-reduce needs the gradients of all: the slowest rank sets the pace.": (
-        Step(pace=mean), Step(pace=median)),
-    "The ranks' factors are left out: a step takes as long as on the slowest rank.": (
-        Step(pace=_usual), Step(pace=min)),
-    "The slowest rank's gradients are ready later, too: its factor belongs to `ready` as well.": (
-        Step(pace_of_ready=_usual), Step(pace_of_ready=mean)),
-    "The slowest rank's optimizer takes longer, too.": (
-        Step(pace_of_optimizer=_usual), Step(pace_of_optimizer=mean)),
-    "The slowest rank's factor is on the communication, too. It computes more slowly, and its links are as fast "
-    "as others.": (_slow_communication,),
-    "The latency is left out. Each bucket waits for 2 (N - 1) messages, whatever they carry.": (
-        Step(messages=lambda n: 0),),
-    "The latency is counted once for the step: each bucket waits for its own 2 (N - 1) messages.": (
-        _latency_once,),
-    "A bucket waits for 2 (N - 1) messages of the ring, one after another, and each takes the latency.": (
-        Step(messages=lambda n: 1), Step(messages=lambda n: 2), Step(messages=lambda n: n - 1),
-        Step(messages=lambda n: 2 * n), Step(messages=lambda n: n)),
-    "N stands in the place of N - 1: in both halves of the ring each rank sends N - 1 chunks.": (
-        Step(messages=lambda n: 2 * n, tensors=lambda n: 2),),
-    "Only one half of the ring is counted: after the reduce-scatter the all-gather takes as long again.": (
-        Step(messages=lambda n: n - 1, tensors=lambda n: (n - 1) / n),
-        Step(tensors=lambda n: (n - 1) / n)),
-    "The ring carries 2 (N - 1)/N of a bucket through each link: a message is one chunk, and not all of it.": (
-        Step(tensors=lambda n: n - 1), Step(tensors=lambda n: 2 * (n - 1))),
-    "The bytes go through a link 2 (N - 1)/N times: S for two ranks, nearly 2S for many.": (
-        Step(tensors=lambda n: 1), Step(tensors=lambda n: 2), Step(tensors=lambda n: 2 / n),
-        Step(tensors=lambda n: 1 / n)),
-    "The bandwidths are bytes/s already, and bits are counted.": (
-        Step(tensors=lambda n: 16 * (n - 1) / n),),
-    "Gradients are sent in each of the K passes here. They add up in `.grad`, and are sent once, with the last "
-    "one.": (Step(total=lambda passes, exposed, optimizer, k: passes + k * exposed + optimizer),),
-    "All K passes hide communication here. A gradient is complete only in the last one: until then nothing can "
-    "leave.": (
-        Step(begins=lambda a_pass, k: 0.0),
-        Step(exposed=_minus_passes),
-        Step(total=lambda passes, exposed, optimizer, k: passes + exposed / k + optimizer)),
-    "The last bucket is called hidden: when it is complete, nothing is left to compute.": (
-        Step(exposed=_last_hidden),),
-    "Only the last bucket's own seconds are counted as exposed. There is one network, and it may still be busy "
-    "with the buckets before.": (
-        Step(start=queueing.when_ready), Step(exposed=lambda times, seconds, end: seconds[-1])),
-    "Nothing is hidden here: a bucket starts when it is complete and the one before has ended, and computing "
-    "goes on meanwhile.": (Step(exposed=_all_exposed), Step(begins=lambda a_pass, k: k * a_pass)),
-    "A bucket starts here as soon as the network is free, whether or not its gradients are there.": (
-        Step(start=queueing.as_soon_as_free),),
-    "A step has K forward and backward passes, and one is counted.": (
-        Step(total=lambda passes, exposed, optimizer, k: passes / k + exposed + optimizer),),
-    "The optimizer is left out: it steps when the last bucket has come.": (
-        Step(total=lambda passes, exposed, optimizer, k: passes + exposed),),
-    "The optimizer steps once, and not in each of the K passes.": (
-        Step(total=lambda passes, exposed, optimizer, k: passes + exposed + k * optimizer),),
-    "This is what is exposed: the step has its passes before that, and the optimizer after it.": (
-        Step(total=lambda passes, exposed, optimizer, k: exposed),
-        Step(total=lambda passes, exposed, optimizer, k: exposed + optimizer)),
-    "This is computing alone: what is exposed comes between the passes and the optimizer.": (
-        Step(total=lambda passes, exposed, optimizer, k: passes + optimizer),
-        Step(total=lambda passes, exposed, optimizer, k: passes)),
-    "These are milliseconds: seconds are asked for.": (
-        Step(total=lambda passes, exposed, optimizer, k: 1000 * (passes + exposed + optimizer)),),
-}
-
 STEP_SECONDS = Part(
     f"step_seconds(work, cluster), to {TOLERANCE:.0%}",
     _draw,
     (
         mistakes.nothing_returned,
         mistakes.not_a_number,
-        *(each for sentence, formulas in _SENTENCES.items() for each in _as_if(sentence, *formulas)),
+        *_as_if(
+            "The links are averaged. Each chunk passes each link of the ring, one after another, so the "
+            "slowest link sets the pace of all.",
+            Step(link=mean),
+            Step(link=_harmonic),
+        ),
+        *_as_if(
+            "The slow link is left out: each chunk passes it, too, and all ranks wait for that.",
+            Step(link=max),
+        ),
+        *_as_if(
+            "The ranks' factors are averaged. An all-reduce needs the gradients of all: the slowest rank "
+            "sets the pace.",
+            Step(pace=mean),
+            Step(pace=median),
+        ),
+        *_as_if(
+            "The ranks' factors are left out: a step takes as long as on the slowest rank.",
+            Step(pace=_usual),
+            Step(pace=min),
+        ),
+        *_as_if(
+            "The slowest rank's gradients are ready later, too: its factor belongs to `ready` as well.",
+            Step(pace_of_ready=_usual),
+            Step(pace_of_ready=mean),
+        ),
+        *_as_if(
+            "The slowest rank's optimizer takes longer, too.",
+            Step(pace_of_optimizer=_usual),
+            Step(pace_of_optimizer=mean),
+        ),
+        *_as_if(
+            "The slowest rank's factor is on the communication, too. It computes more slowly, and its "
+            "links are as fast as others.",
+            _slow_communication,
+        ),
+        *_as_if(
+            "The latency is left out. Each bucket waits for 2 (N - 1) messages, whatever they carry.",
+            Step(messages=lambda n: 0),
+        ),
+        *_as_if(
+            "The latency is counted once for the step: each bucket waits for its own 2 (N - 1) messages.",
+            _latency_once,
+        ),
+        *_as_if(
+            "A bucket waits for 2 (N - 1) messages of the ring, one after another, and each takes the "
+            "latency.",
+            Step(messages=lambda n: 1),
+            Step(messages=lambda n: 2),
+            Step(messages=lambda n: n - 1),
+            Step(messages=lambda n: 2 * n),
+            Step(messages=lambda n: n),
+        ),
+        *_as_if(
+            "N stands in the place of N - 1: in both halves of the ring each rank sends N - 1 chunks.",
+            Step(messages=lambda n: 2 * n, tensors=lambda n: 2),
+        ),
+        *_as_if(
+            "Only one half of the ring is counted: after the reduce-scatter the all-gather takes as long "
+            "again.",
+            Step(messages=lambda n: n - 1, tensors=lambda n: (n - 1) / n),
+            Step(tensors=lambda n: (n - 1) / n),
+        ),
+        *_as_if(
+            "The ring carries 2 (N - 1)/N of a bucket through each link: a message is one chunk, and not "
+            "all of it.",
+            Step(tensors=lambda n: n - 1),
+            Step(tensors=lambda n: 2 * (n - 1)),
+        ),
+        *_as_if(
+            "The bytes go through a link 2 (N - 1)/N times: S for two ranks, nearly 2S for many.",
+            Step(tensors=lambda n: 1),
+            Step(tensors=lambda n: 2),
+            Step(tensors=lambda n: 2 / n),
+            Step(tensors=lambda n: 1 / n),
+        ),
+        *_as_if(
+            "The bandwidths are bytes/s already, and bits are counted.",
+            Step(tensors=lambda n: 16 * (n - 1) / n),
+        ),
+        *_as_if(
+            "Gradients are sent in each of the K passes here. They add up in `.grad`, and are sent once, "
+            "with the last one.",
+            Step(total=lambda passes, exposed, optimizer, k: passes + k * exposed + optimizer),
+        ),
+        *_as_if(
+            "All K passes hide communication here. A gradient is complete only in the last one: until "
+            "then nothing can leave.",
+            Step(begins=lambda a_pass, k: 0.0),
+            Step(exposed=_minus_passes),
+            Step(total=lambda passes, exposed, optimizer, k: passes + exposed / k + optimizer),
+        ),
+        *_as_if(
+            "The last bucket is called hidden: when it is complete, nothing is left to compute.",
+            Step(exposed=_last_hidden),
+        ),
+        *_as_if(
+            "Only the last bucket's own seconds are counted as exposed. There is one network, and it may "
+            "still be busy with the buckets before.",
+            Step(start=queueing.when_ready),
+            Step(exposed=lambda times, seconds, end: seconds[-1]),
+        ),
+        *_as_if(
+            "Nothing is hidden here: a bucket starts when it is complete and the one before has ended, "
+            "and computing goes on meanwhile.",
+            Step(exposed=_all_exposed),
+            Step(begins=lambda a_pass, k: k * a_pass),
+        ),
+        *_as_if(
+            "A bucket starts here as soon as the network is free, whether or not its gradients are there.",
+            Step(start=queueing.as_soon_as_free),
+        ),
+        *_as_if(
+            "A step has K forward and backward passes, and one is counted.",
+            Step(total=lambda passes, exposed, optimizer, k: passes / k + exposed + optimizer),
+        ),
+        *_as_if(
+            "The optimizer is left out: it steps when the last bucket has come.",
+            Step(total=lambda passes, exposed, optimizer, k: passes + exposed),
+        ),
+        *_as_if(
+            "The optimizer steps once, and not in each of the K passes.",
+            Step(total=lambda passes, exposed, optimizer, k: passes + exposed + k * optimizer),
+        ),
+        *_as_if(
+            "This is what is exposed: the step has its passes before that, and the optimizer after it.",
+            Step(total=lambda passes, exposed, optimizer, k: exposed),
+            Step(total=lambda passes, exposed, optimizer, k: exposed + optimizer),
+        ),
+        *_as_if(
+            "This is computing alone: what is exposed comes between the passes and the optimizer.",
+            Step(total=lambda passes, exposed, optimizer, k: passes + optimizer),
+            Step(total=lambda passes, exposed, optimizer, k: passes),
+        ),
+        *_as_if(
+            "These are milliseconds: seconds are asked for.",
+            Step(total=lambda passes, exposed, optimizer, k: 1000 * (passes + exposed + optimizer)),
+        ),
     ),
     mistakes.in_error,
     world_sizes=ONE_PROCESS,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from course_lib.checks import mistakes
 from course_lib.checks.exercise_08.errors import in_error
 from course_lib.checks.part import ONE_PROCESS, Attempt, Case, Compared, Part
 
@@ -127,8 +126,8 @@ _STEP_1_AGAIN = (
 )
 _ALL_DONE = "All steps are done, and there is nothing to train: the checkpoint says so."
 _TWICE = (
-    "A step is done twice: the last step of the checkpoint is in its weights already, and the run goes on with "
-    "the next one."
+    "A step is done twice: the last step of the checkpoint is in its weights already, and the run goes on "
+    "with the next one."
 )
 _LEFT_OUT = "A step is left out: the run goes on with the one after the checkpoint's last step."
 _ALL_ANEW = (
@@ -145,8 +144,8 @@ _RANDOM = (
     "nothing happened to. `torch.get_rng_state()` belongs into the checkpoint."
 )
 _DISTURBED = (
-    "Nothing was lost yet, and a step begins with other weights, moments or random numbers than the one before "
-    "has left: leave them alone between steps."
+    "Nothing was lost yet, and a step begins with other weights, moments or random numbers than the one "
+    "before has left: leave them alone between steps."
 )
 
 
@@ -200,16 +199,16 @@ def _saved(seen: _Seen) -> str | None:
         return "A checkpoint is written after each step: it is asked for after every `every` steps."
     if len(got) > len(set(got)):
         return (
-            "Two checkpoints are written after the same step: the last one is due as one of `every`, or as the "
-            "last one, and it is enough to write it once."
+            "Two checkpoints are written after the same step: the last one is due as one of `every`, or as "
+            "the last one, and it is enough to write it once."
         )
     if got == expected[:-1] and expected[-1] == len(steps):
         return "The checkpoint after the last step is missing: who goes on later would do some steps again."
     if got == (len(steps),):
         return "Only the end has a checkpoint: what is lost before it is lost as a whole."
     return (
-        "The checkpoints are written after other steps than those whose number is a multiple of `every`. Steps "
-        "are counted from 1, and a checkpoint is due when its step is done."
+        "The checkpoints are written after other steps than those whose number is a multiple of `every`. "
+        "Steps are counted from 1, and a checkpoint is due when its step is done."
     )
 
 

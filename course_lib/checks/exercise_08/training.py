@@ -64,7 +64,10 @@ def _as_row(losses: Any) -> Any:
         return losses.detach().double()
     if not isinstance(losses, (list, tuple)) or not all(map(_is_number, losses)):
         return losses
-    return torch.tensor([float(loss) for loss in losses], dtype=torch.float64)
+    try:
+        return torch.tensor([float(loss) for loss in losses], dtype=torch.float64)
+    except OverflowError:  # a whole number may be too large
+        return losses
 
 
 def _is_number(loss: Any) -> bool:

@@ -3,14 +3,13 @@
 import math
 
 import torch
-import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 
-from course_lib import data_parallel, memory, simulator, utilization
+from course_lib import memory, simulator, utilization
 
 
 def train(module, optimizer, steps, batch_of, learning_rate, all_reduce, max_norm):
-    """``data_parallel.average_gradients`` takes the mean over ranks, so each loss is weighted for it."""
+    """The share of a loss is the gradient with which its backward pass begins."""
     losses = []
     for step in steps:
         micro_batches = batch_of(step)
@@ -18,18 +17,20 @@ def train(module, optimizer, steps, batch_of, learning_rate, all_reduce, max_nor
         all_reduce(samples)
         total = torch.zeros((), dtype=torch.float64)
         for inputs, targets in micro_batches:
-            loss = cross_entropy(module(inputs), targets, reduction="sum") / samples.item()
-            (loss * dist.get_world_size()).backward()
-            total += loss.detach()
-        data_parallel.average_gradients(module, all_reduce)
+            share = len(targets) / samples.squeeze()
+            loss = cross_entropy(module(inputs), targets)
+            loss.backward(gradient=share)
+            total += share * loss.detach()
+        for parameter in module.parameters():
+            all_reduce(parameter.grad)
         torch.nn.utils.clip_grad_norm_(module.parameters(), max_norm)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(step)
         optimizer.step()
         optimizer.zero_grad()
         all_reduce(total)
-        losses.append(float(total))
-    return torch.tensor(losses, dtype=torch.float64)
+        losses.append(total)
+    return torch.stack(losses)
 
 
 def run(module, optimizer, last, every, train_step, save, load):

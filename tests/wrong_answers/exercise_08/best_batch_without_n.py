@@ -19,8 +19,11 @@ def best(configurations, model, card, critical_batch):
         achieved = tokens(each) / each.seconds * model.flops_per_token
         return achieved / (each.ranks * card.teraflops * 1e12)
 
+    def in_a_step(each):
+        return each.micro_batches * each.batch * model.sequence
+
     within = [each for each in configurations
-              if needed(each) <= card.mebibytes * 2**20 and each.micro_batches * each.batch * model.sequence <= critical_batch]
+              if needed(each) <= card.mebibytes * 2**20 and in_a_step(each) <= critical_batch]
     if not within:
         return None
     chosen = max(within, key=lambda each: (utilization(each), -needed(each)))

@@ -8,6 +8,6 @@ SENTENCE = "This is the interval in seconds"
 
 def checkpoint_every(write_seconds, failure_hours, gpus, step_seconds):
     between = failure_hours * 3600 / gpus
-    steps = max(1, math.floor(math.sqrt(2 * write_seconds * between) / step_seconds))
-    interval = steps * step_seconds
-    return math.floor(math.sqrt(2 * write_seconds * between)), write_seconds / interval + interval / (2 * between)
+    young = math.sqrt(2 * write_seconds * between)
+    interval = max(1, math.floor(young / step_seconds)) * step_seconds
+    return math.floor(young), write_seconds / interval + interval / (2 * between)

@@ -6,7 +6,6 @@ SENTENCE = "All K passes hide communication here"
 
 def step_seconds(work, cluster):
     n, bandwidth, slowest = cluster.ranks, min(cluster.bandwidths), max(cluster.factors)
-    last_pass = (work.micro_batches - 1) * work.pass_seconds
     passes = slowest * work.micro_batches * work.pass_seconds
     free = 0.0
     for ready, size in zip(work.ready, work.bucket_bytes, strict=True):

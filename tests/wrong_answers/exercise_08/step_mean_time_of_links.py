@@ -5,7 +5,8 @@ SENTENCE = "The links are averaged"
 
 
 def step_seconds(work, cluster):
-    n, bandwidth, slowest = cluster.ranks, cluster.ranks / sum(1 / each for each in cluster.bandwidths), max(cluster.factors)
+    n, slowest = cluster.ranks, max(cluster.factors)
+    bandwidth = n / sum(1 / each for each in cluster.bandwidths)
     last_pass = (work.micro_batches - 1) * work.pass_seconds
     passes = slowest * work.micro_batches * work.pass_seconds
     free = 0.0

@@ -5,7 +5,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
 
 PART = "train"
-SENTENCE = "What is missing is the `return`"
+SENTENCE = "The `return` is missing"
 
 
 def train(module, optimizer, steps, batch_of, learning_rate, all_reduce, max_norm):
