@@ -252,15 +252,15 @@ def _build_tensor(value: Tensor, device: Any) -> Any:
     return tensor
 
 
-def tensors(value: Any) -> Iterator[Any]:
-    """All torch tensors in a value, through lists and tuples."""
+def tensors(value: Any, depth: int = 3) -> Iterator[Any]:
+    """All torch tensors in a value, through lists and tuples, as deep as ``describe`` looks."""
     import torch
 
     if isinstance(value, torch.Tensor):
         yield value
-    elif isinstance(value, (list, tuple)) and len(value) <= _MOST_ITEMS:
+    elif isinstance(value, (list, tuple)) and depth and len(value) <= _MOST_ITEMS:
         for item in value:
-            yield from tensors(item)
+            yield from tensors(item, depth - 1)
 
 
 def text(value: Any) -> str:

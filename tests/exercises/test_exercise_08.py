@@ -155,7 +155,8 @@ def test_losses_of_several_kinds_are_numbers(losses):
 
 @pytest.mark.parametrize("losses", [
     None, 3.5, "123", ["1", "2"], [[1.0], [2.0]], {1: 2}, [None], iter([1.0]), torch.ones(2, 2),
-    [torch.ones(2)], [float("nan"), None], [10**400],
+    [torch.ones(2)], [float("nan"), None], [10**400], torch.tensor(1.0), [1.0] * 2000,
+    [torch.tensor(1j)], [1j],
 ], ids=lambda losses: str(losses)[:12])  # fmt: skip
 def test_what_are_no_losses_is_kept_as_it_is(losses):
     assert training._as_row(losses) is losses
@@ -316,7 +317,7 @@ def test_a_case_is_what_the_function_is_called_with():
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (("best_one", 1), "did you mean 'best'"),
-    (("best", 99), "number=99: expected 1 to 11"),
+    (("best", 99), "number=99: expected 1 to 12"),
     (("best", 0), "number=0: expected a positive whole number"),
 ])  # fmt: skip
 def test_a_case_that_there_is_not_is_refused(arguments, message):

@@ -53,6 +53,11 @@ def _young(write: float, between: float) -> float:
     return math.sqrt(2 * write * between)
 
 
+def _interval(write: float, hours: float, gpus: int) -> float:
+    """Young's, in seconds."""
+    return _young(write, _of_cluster(hours * _HOUR, gpus))
+
+
 def _lost(write: float, between: float, interval: float) -> float:
     return write / interval + interval / (2 * between)
 
@@ -108,7 +113,10 @@ def _only(change: Callable[[_Pair, tuple], _Pair]) -> Callable[..., _Pair]:
 
 
 def _in_error(attempt: Attempt) -> str | None:
-    return _AT_LEAST_ONE if "ZeroDivisionError" in str(attempt.error) else mistakes.in_error(attempt)
+    write, hours, gpus, step = attempt.cases[0].arguments[0]
+    if step > _interval(write, hours, gpus) and "ZeroDivisionError" in str(attempt.error):
+        return _AT_LEAST_ONE
+    return mistakes.in_error(attempt)
 
 
 _AT_LEAST_ONE = "Where one step takes longer than the interval, 0 steps come out: one is the least."
@@ -161,9 +169,9 @@ CHECKPOINT_EVERY = Part(
         *as_if(
             "This is the interval in seconds: how many steps are in it?",
             _only(lambda pair, arguments: (math.floor(pair[0] * arguments[3]), pair[1])),
-            lambda *a: (math.floor(_young(a[0], _of_cluster(a[1] * _HOUR, a[2]))), Way()(*a)[1]),
-            lambda *a: (_young(a[0], _of_cluster(a[1] * _HOUR, a[2])), Way()(*a)[1]),
-            lambda *a: (_young(a[0], _of_cluster(a[1] * _HOUR, a[2])), Way(by_steps=False)(*a)[1]),
+            lambda *facts: (math.floor(_interval(*facts[:3])), Way()(*facts)[1]),
+            lambda *facts: (_interval(*facts[:3]), Way()(*facts)[1]),
+            lambda *facts: (_interval(*facts[:3]), Way(by_steps=False)(*facts)[1]),
         ),
         *as_if(
             "The share is that of Young's interval, before it was made a whole number of steps. Take the "

@@ -26,22 +26,24 @@ _SECRET = "GPT-2 medium on RTX 4090"
 # title: name, N, K, b, stage of ZeRO, recompute, seconds of each; model; card; critical batch in tokens
 _SITUATIONS: dict[str, tuple[Sequence[tuple], Trained, Card, float]] = {
     "GPT-2 XL on A100 40 GB, all of them fit": (
-        (("A", 8, 1, 4, 0, False, 0.333), ("B", 8, 4, 1, 0, False, 0.454), ("C", 8, 8, 2, 0, False, 1.22),
-         ("D", 64, 1, 4, 1, False, 0.416)), _XL, _A100, 1.2e6),
+        (("A", 8, 1, 4, 0, False, 0.333), ("B", 8, 4, 1, 0, False, 0.454), ("C", 8, 8, 2, 1, False, 1.22),
+         ("D", 64, 1, 4, 1, False, 0.416), ("E", 8, 8, 2, 0, False, 1.22)), _XL, _A100, 1.2e6),
     "GPT-2 XL on A100 40 GB, large micro-batches": (
         (("A", 8, 2, 8, 0, False, 1.09), ("B", 8, 8, 2, 0, False, 1.22), ("C", 8, 2, 6, 0, False, 0.852),
          ("D", 8, 8, 8, 0, True, 5.62), ("E", 8, 1, 64, 0, False, 4.25)), _XL, _A100, 1.2e6),
     "GPT-2 XL on A100 40 GB, a small critical batch": (
-        (("A", 16, 16, 4, 1, False, 4.41), ("B", 64, 1, 8, 1, False, 0.571), ("C", 64, 2, 8, 1, False, 1.09),
-         ("D", 64, 1, 16, 1, True, 1.47), ("E", 8, 64, 2, 0, False, 8.8)), _XL, _A100, 6e5),
+        (("A", 16, 16, 4, 1, False, 4.41), ("B", 64, 1, 12, 1, False, 0.84), ("C", 64, 2, 8, 1, False, 1.09),
+         ("D", 64, 1, 16, 1, True, 1.47), ("E", 8, 64, 2, 0, False, 8.8)), _XL, _A100, 8e5),
     "a model of 7B on H100": (
         (("A", 8, 64, 1, 0, False, 11.9), ("B", 64, 4, 2, 2, False, 1.85), ("C", 8, 16, 1, 2, False, 3.23),
-         ("D", 4, 16, 5, 1, False, 14.6), ("E", 2, 16, 3, 1, False, 8.7), ("F", 4, 16, 4, 2, False, 12.1),
-         ("G", 4, 16, 4, 1, False, 12.1)),
+         ("D", 4, 16, 5, 1, False, 14.5), ("E", 2, 16, 3, 1, False, 8.7), ("F", 4, 16, 5, 2, False, 14.9)),
         _SEVEN, _H100, 1.5e6),
     "a model of 1.07B on RTX 3090, at both limits": (
         (("A", 16, 2, 4, 0, False, 5.1), ("B", 16, 4, 4, 0, False, 7.8), ("C", 16, 4, 4, 0, True, 9.9),
-         ("D", 16, 8, 4, 1, False, 14.9)), _EVEN, _OLDER, 16 * 4 * 4 * 2048),
+         ("D", 16, 8, 4, 1, False, 14.9), ("E", 4, 1, 34, 0, True, 15.1)), _EVEN, _OLDER, 16 * 4 * 4 * 2048),
+    "a model of 1.07B on RTX 3090, sharded": (
+        (("A", 2, 1, 57, 1, True, 24.9), ("B", 2, 1, 61, 2, True, 26.3), ("C", 2, 1, 66, 3, True, 28.2),
+         ("D", 2, 1, 64, 3, True, 28.8), ("E", 2, 1, 7, 2, False, 3.9)), _EVEN, _OLDER, 5e5),
     "a model of 7B on A100 40 GB, without sharding": (
         (("A", 8, 8, 1, 0, False, 4.1), ("B", 64, 4, 2, 0, True, 5.3), ("C", 256, 1, 1, 0, True, 1.4)),
         _SEVEN, _A100, 4e6),
@@ -259,6 +261,11 @@ BEST = Part(
             "The state is counted as 16P on each rank. ZeRO divides a part of it by N: 12 of the 16 bytes in "
             "stage 1, 14 in stage 2, all of them in stage 3.",
             Choice(state=lambda each, model: 16 * model.parameters),
+        ),
+        *as_if(
+            "What stays on each rank is not divided a second time: 4 + 12/N bytes in stage 1, 2 + 14/N in "
+            "stage 2.",
+            Choice(state=_by_stage(stage1=(4, 16), stage2=(2, 16))),
         ),
         *as_if(
             "Stage 1 divides master weights and moments, 12 bytes: weights and gradients, 4 bytes, stay.",

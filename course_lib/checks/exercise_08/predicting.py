@@ -46,6 +46,11 @@ def _large(micro_batches: int) -> Work:
     return _work(24, 100_700_000, 210_000_000, 0.42, micro_batches, 0.025)
 
 
+def _going_on(work: Work) -> Work:
+    """After its last bucket the backward pass goes on, to the inputs."""
+    return work._replace(ready=tuple(round(0.8 * time, 6) for time in work.ready))
+
+
 def _cut_small(micro_batches: int) -> Work:
     """GPT-2's smallest in many small buckets."""
     return _work(72, 4_725_248, 157_538_304, 0.0564, micro_batches, 0.004)
@@ -77,7 +82,8 @@ _SITUATIONS: dict[str, tuple[Work, Cluster]] = {
     "64 ranks scatter by 6%, K = 4": (_large(4), _cluster(64, 10e-6, 12.5e9, jitter=0.06)),
     "3 ranks, many small buckets, 500 µs a message, K = 1": (_cut_small(1), _cluster(3, 5e-4, 3.125e9)),
     "512 ranks, many small buckets, K = 2": (_cut_small(2), _cluster(512, 20e-6, 25e9)),
-    "1 rank, K = 2": (_small(2), _cluster(1, 20e-6, 25e9)),
+    "1 rank, the backward pass goes on to the inputs, K = 2": (
+        _going_on(_small(2)), _cluster(1, 20e-6, 25e9)),
     "32 ranks, a slow link and a slow rank, K = 2": (
         _large(2), _cluster(32, 10e-6, 25e9, slow_link=(3, 5e9), slow={20: 1.25}, jitter=0.02)),
     "384 ranks scatter by 4%, one link has 20 of 25 GB/s, K = 3": (
@@ -107,13 +113,17 @@ def simulated(work: Work, cluster: Cluster) -> float:
 
 
 def _layers(work: Work) -> list[simulator.Layer]:
-    """One for each bucket, in the order of the forward pass, which is all put before the last one's."""
-    forward = _FORWARD * work.ready[-1]
-    backward = [end - start for start, end in pairwise([forward, *work.ready])]
+    """One for each bucket, in the order of the forward pass, and one for what comes before the first bucket.
+
+    The forward pass is put there as a whole; what comes after the last bucket is a layer of its own, too.
+    """
+    first = work.ready[0] / 2
+    backward = [end - start for start, end in pairwise([first, *work.ready])]
     layers = [simulator.Layer("", (size,), 0.0, seconds)
               for size, seconds in zip(work.bucket_bytes, backward, strict=True)]  # fmt: skip
-    layers[0] = simulator.Layer("", (work.bucket_bytes[0],), forward, backward[0])
-    return layers[::-1]
+    before = simulator.Layer("", (), first, 0.0)
+    after = simulator.Layer("", (), 0.0, work.pass_seconds - work.ready[-1])
+    return [after, *reversed(layers), before]
 
 
 # --- What mistakes look like ---
@@ -315,6 +325,11 @@ STEP_SECONDS = Part(
         *_as_if(
             "The last bucket is called hidden: when it is complete, nothing is left to compute.",
             Step(exposed=_last_hidden),
+        ),
+        *_as_if(
+            "Less than nothing is exposed. The step goes on until its passes are over, also where the last "
+            "bucket has come before.",
+            Step(exposed=lambda times, seconds, end: times[-1][1] - end),
         ),
         *_as_if(
             "Only the last bucket's own seconds are counted as exposed. There is one network, and it may "

@@ -74,7 +74,7 @@ class _Seen(NamedTuple):
 def _seen(wrong: Compared) -> _Seen | None:
     """None where what came back is of another form, or nothing differs."""
     got, expected = wrong.played[0].value, wrong.case.expected[0]
-    if not isinstance(got, tuple) or len(got) != len(expected):
+    if not _are_starts(got) or len(got) != len(expected):
         return None
     for number, (one, other) in enumerate(zip(expected, got, strict=True)):
         if one != other:
@@ -82,6 +82,14 @@ def _seen(wrong: Compared) -> _Seen | None:
             kept = right.steps[0] - 1 if right.steps else wrong.case.arguments[0][0]
             return _Seen(number, right, Start(*other), kept, wrong.case.arguments[0][0])
     return None
+
+
+def _are_starts(value: object) -> bool:
+    """Else the check's own notes were too long for the way back."""
+    return isinstance(value, tuple) and all(
+        isinstance(start, tuple) and len(start) == 3 and all(isinstance(part, tuple) for part in start)
+        for start in value
+    )
 
 
 def _in_words(wrong: Compared, rank: int) -> tuple[str, str] | None:

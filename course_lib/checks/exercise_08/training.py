@@ -26,6 +26,9 @@ class NoSuchStep(LookupError):
     """A step that is not to be trained."""
 
 
+_MOST_LOSSES = 1000
+
+
 def train(function: Callable, *arguments: Any) -> tuple:
     """Part 1: one call for all steps.
 
@@ -61,12 +64,14 @@ def _without_padding(inputs: torch.Tensor, targets: torch.Tensor) -> tuple[torch
 def _as_row(losses: Any) -> Any:
     """Numbers, or tensors of one number, in one tensor; what is something else as it is."""
     if isinstance(losses, torch.Tensor) and losses.dim() == 1:
-        return losses.detach().double()
-    if not isinstance(losses, (list, tuple)) or not all(map(_is_number, losses)):
+        losses = list(losses)
+    if not isinstance(losses, (list, tuple)) or len(losses) > _MOST_LOSSES:
+        return losses
+    if not all(map(_is_number, losses)):
         return losses
     try:
         return torch.tensor([float(loss) for loss in losses], dtype=torch.float64)
-    except OverflowError:  # a whole number may be too large
+    except (OverflowError, RuntimeError):  # too large, or complex
         return losses
 
 

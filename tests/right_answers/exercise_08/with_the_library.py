@@ -57,6 +57,7 @@ def step_seconds(work, cluster):
         for size, start, end in zip(work.bucket_bytes, times[:-1], times[1:], strict=True)
     ]
     layers.insert(0, simulator.Layer("", (), slowest * first, 0.0))
+    layers.append(simulator.Layer("", (), 0.0, slowest * (work.pass_seconds - work.ready[-1])))
     slow = simulator.Link(cluster.latency, min(cluster.bandwidths))
     return simulator.simulate_cluster(
         layers[::-1], cluster.ranks, slow, micro_batches=work.micro_batches,
