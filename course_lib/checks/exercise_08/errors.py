@@ -10,6 +10,9 @@ _SENTENCES = {
         "Some ranks call `all_reduce` for something else than others do. All of them have to call it equally "
         "often, in the same order, and with tensors of the same shape and dtype."
     ),
+    "Expected parameter `tensor` of type torch.Tensor": (
+        "`all_reduce` sums tensors, in place: `torch.tensor(…)` makes one of a number."
+    ),
     "NoSuchStep: batch_of(": (
         "There is no batch for such a step: `steps` has the numbers of the steps, and `batch_of` and "
         "`learning_rate` want them as they are."
