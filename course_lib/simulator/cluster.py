@@ -97,12 +97,12 @@ class ClusterStep:
     @property
     def idle_seconds(self) -> float:
         """From a rank's backward pass to the last one's: what it waits for ranks that are late.  The mean."""
-        return float(self.backward_ends.max() - self.backward_ends.mean())
+        return float((self.backward_ends.max() - self.backward_ends).mean())
 
     @property
     def exposed_seconds(self) -> float:
         """What ranks wait for links, when no backward pass is under way any more.  The mean."""
-        return max(0.0, float(self.communication_ends.mean() - self.backward_ends.max()))
+        return max(0.0, float((self.communication_ends - self.backward_ends.max()).mean()))
 
 
 @dataclass(frozen=True)
