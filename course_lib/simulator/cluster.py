@@ -44,7 +44,7 @@ LEFT_OUT = (
     "topology: links inside a machine and between machines are of one kind",
     "NCCL's trees and parallel rings, and sums made in the switch",
     "compute that communication slows down, on shared cores or memory",
-    "other optimizers' messages",
+    "optimizers that communicate, as ZeRO's",
     "data loading, checkpoints, failures and restarts",
 )
 _MOST_JITTER = 2.0  # beyond, the slowest of 4,096 ranks would take thousands of times as long as most
