@@ -22,7 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 from course_lib import corpus, ranks
 from course_lib.all_reduce import ring
 from course_lib.all_reduce_timing import slowest
-from course_lib.arguments import one_of
+from course_lib.arguments import one_of, whole_number
 from course_lib.cost_model import all_reduce_seconds, terms
 from course_lib.layer_times import StepTimes
 from course_lib.layer_times import measure as measure_layers
@@ -86,16 +86,17 @@ class Result(NamedTuple):
 
 def measure(
     bucket_mbs: Sequence[float], links: Links, names: Sequence[str] = tuple(IMPLEMENTATIONS), *,
-    count: int = 2, rounds: int = 5, steps: int = 3,
+    count: int = 2, rounds: int = 5, steps: int = 3, micro_batches: int = 1, sequences: int = BATCH,
 ) -> list[Result]:  # fmt: skip
     """Predicted and measured steps of each implementation with buckets of each size, on ``count`` ranks.
 
     A predicted step comes from each of the ``rounds``, and ``steps`` measured ones, of the slowest rank each.
-    On links that are paced in software, DDP's messages are not slow, and DDP is left out.  Raises ValueError
-    for an unknown name.
+    A step has ``micro_batches`` of ``sequences`` on each rank.  On links that are paced in software, DDP's
+    messages are not slow, and DDP is left out.  Raises ValueError for an unknown name.
     """
     chosen = [one_of("name", name, IMPLEMENTATIONS) for name in names if links.is_real or name != DDP]
     of_ranks = ranks.run(_compare, count, list(bucket_mbs), chosen, links.bandwidth, rounds, steps,
+                         whole_number("micro_batches", micro_batches), sequences,
                          links=links, timeout=120)  # fmt: skip
     return [
         same[0]._replace(seconds=slowest(each.seconds for each in same))
@@ -104,29 +105,31 @@ def measure(
 
 
 def _compare(
-    bucket_mbs: Sequence[float], names: Sequence[str], bandwidth: float, rounds: int, steps: int
-) -> list[Result]:
+    bucket_mbs: Sequence[float], names: Sequence[str], bandwidth: float, rounds: int, steps: int,
+    micro_batches: int, sequences: int,
+) -> list[Result]:  # fmt: skip
     """Inside a rank, whose link carries ``bandwidth`` bytes/s."""
     torch.set_num_threads(1)  # several would wait for each other wherever the cores are shared
     latencies = {name: latency(IMPLEMENTATIONS[name].all_reduce) for name in names}
-    results = []
-    for bucket_mb in bucket_mbs:
-        running = {name: _seconds_of_steps(IMPLEMENTATIONS[name].wrap, bucket_mb) for name in names}
-        found = {name: Result(name, bucket_mb, [], []) for name in running}
-        for _ in range(rounds):
-            times = layer_times(steps)
-            for name, seconds in running.items():
-                found[name].predicted.append(_predicted(times, bucket_mb, latencies[name], bandwidth))
-                found[name].seconds.extend(next(seconds) for _ in range(steps))
-        results.extend(found.values())
-    return results
+    found = [Result(name, bucket_mb, [], []) for bucket_mb in bucket_mbs for name in names]
+    running = [_seconds_of_steps(each.name, each.bucket_mb, micro_batches, sequences) for each in found]
+    for _ in range(rounds):
+        times = layer_times(steps, sequences)
+        for result, seconds in zip(found, running, strict=True):
+            result.predicted.append(_predicted(times, result.bucket_mb, micro_batches,
+                                               latencies[result.name], bandwidth))  # fmt: skip
+            result.seconds.extend(next(seconds) for _ in range(steps))
+    return found
 
 
-def _predicted(times: StepTimes, bucket_mb: float, latency: float, bandwidth: float) -> Step:
+def _predicted(
+    times: StepTimes, bucket_mb: float, micro_batches: int, latency: float, bandwidth: float
+) -> Step:
     count = dist.get_world_size()
     return simulate_step(
         times.layers, lambda size: all_reduce_seconds("ring", size, count, latency, bandwidth),
-        bucket_mb=bucket_mb, first_bucket_mb=bucket_mb, optimizer_seconds=times.optimizer_seconds,
+        bucket_mb=bucket_mb, first_bucket_mb=bucket_mb, micro_batches=micro_batches,
+        optimizer_seconds=times.optimizer_seconds,
     )  # fmt: skip
 
 
@@ -139,20 +142,20 @@ def latency(all_reduce: Callable[[torch.Tensor], object]) -> float:
     return median(calls) / terms("ring", dist.get_world_size()).messages
 
 
-def layer_times(repeats: int = 9) -> StepTimes:
+def layer_times(repeats: int = 9, sequences: int = BATCH) -> StepTimes:
     """What the layers of the small GPT take on all ranks at once."""
-    module, optimizer, loss_of = training()
+    module, optimizer, loss_of = training(sequences)
     return measure_layers(module, lambda: loss_of(module), optimizer, repeats)
 
 
-def training() -> tuple[
-    torch.nn.Module, torch.optim.Optimizer, Callable[[torch.nn.Module], torch.Tensor]
-]:
+def training(
+    sequences: int = BATCH,
+) -> tuple[torch.nn.Module, torch.optim.Optimizer, Callable[[torch.nn.Module], torch.Tensor]]:
     """The small GPT, its optimizer, and the loss of a module on this rank's batch: the same at each call."""
     torch.manual_seed(0)
     module = GPT(CONFIG, attention="fused")
     generator = torch.Generator().manual_seed(dist.get_rank())
-    inputs, targets = corpus.batch(corpus.tokens(), BATCH, CONFIG.context, generator)
+    inputs, targets = corpus.batch(corpus.tokens(), sequences, CONFIG.context, generator)
 
     def loss_of(module: torch.nn.Module) -> torch.Tensor:
         return torch.nn.functional.cross_entropy(module(inputs).flatten(0, 1), targets.flatten())
@@ -160,16 +163,20 @@ def training() -> tuple[
     return module, torch.optim.AdamW(module.parameters(), lr=1e-4), loss_of
 
 
-def _seconds_of_steps(
-    wrap: Callable[[torch.nn.Module, float], torch.nn.Module], bucket_mb: float
-) -> Iterator[float]:
+def _seconds_of_steps(name: str, bucket_mb: float, micro_batches: int, sequences: int) -> Iterator[float]:
     """Seconds of one step after the other."""
-    module, optimizer, loss_of = training()
-    parallel = wrap(module, bucket_mb)
+    module, optimizer, loss_of = training(sequences)
+    parallel = IMPLEMENTATIONS[name].wrap(module, bucket_mb)
+
+    def backward() -> None:
+        (loss_of(parallel) / micro_batches).backward()
 
     def step() -> None:
         optimizer.zero_grad()
-        loss_of(parallel).backward()
+        with parallel.no_sync():
+            for _ in range(micro_batches - 1):
+                backward()
+        backward()
         if hasattr(parallel, "finish"):
             parallel.finish()
         optimizer.step()
