@@ -26,6 +26,7 @@ from course_lib.transformer import GPT, TransformerConfig
 ALONE, RING, SAME = "no communication", "buckets, the ring", "buckets, torch's all-reduce"
 DDP_RECORDED = "torch's DDP, recorded"  # through a hook in Python, so its time is not DDP's
 COPIES, COPIES_IN_TURN = "copies beside backward", "copies after backward"
+COPIED = "buckets go to the host and back, in the place of an all-reduce"
 _WARM_UP = 4  # steps: DDP fills its buckets anew after the first one, and fp16's loss scale comes down
 
 

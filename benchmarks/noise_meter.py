@@ -32,7 +32,7 @@ def loss_function(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
-def take_turns() -> dict[str, list[float]]:
+def take_turns(steps: int = STEPS) -> dict[str, list[float]]:
     """Inside a rank: seconds of each step."""
     torch.set_num_threads(1)  # several would wait for each other wherever the cores are shared
     module = GPT(CONFIG, attention="fused").to(ranks.device())
@@ -41,7 +41,7 @@ def take_turns() -> dict[str, list[float]]:
     generator = torch.Generator().manual_seed(dist.get_rank())
     tokens, meters = corpus.tokens(), {WITHOUT: None, WITH: Meter()}
     seconds = {name: [] for name in meters}
-    for step in range(STEPS + 1):
+    for step in range(steps + 1):
         batches = [
             tuple(part.to(ranks.device()) for part in corpus.batch(tokens, BATCH, CONFIG.context, generator))
             for _ in range(MICRO_BATCHES)
