@@ -107,7 +107,7 @@ def _sentence(error: Exception) -> str:
 
 
 HEADER = (
-    f"{'section':11} {'what':38} {'N':>3} {'measured':>18}  {'beside it':34} {'ratio':>7} {'spread':>7}  note"
+    f"{'section':11} {'what':48} {'N':>3} {'measured':>18}  {'beside it':34} {'ratio':>7} {'spread':>7}  note"
 )
 
 
@@ -118,7 +118,7 @@ def line(row: Row) -> str:
     beside = f"{amount(row.beside, row.unit)} {row.beside_what}" if row.beside is not None else ""
     ratio = f"{row.ratio:.4f}" if row.ratio is not None else "–"
     spread = "–" if row.spread is None else f"{row.spread:.0%}" + "!" * (row.spread > CALM)
-    return (f"{row.section:11} {row.what:38} {row.ranks:3} {amount(row.measured, row.unit):>18}  {beside:34} "
+    return (f"{row.section:11} {row.what:48} {row.ranks:3} {amount(row.measured, row.unit):>18}  {beside:34} "
             f"{ratio:>7} {spread:>7}  {row.note}").rstrip()  # fmt: skip
 
 
