@@ -53,12 +53,12 @@ class Piece(NamedTuple):
 def read(folder: Path | None) -> dict[Exercise, Cells | str]:
     """The answer cells of each exercise; why not, where there are none.  Without a folder nothing.
 
-    Raises Unusable for what is no folder.
+    Raises ValueError for what is no folder.
     """
     if folder is None:
         return {}
     if not folder.is_dir():
-        raise Unusable(f"mine={str(folder)!r}: expected a folder with your exercises")
+        raise ValueError(f"mine={str(folder)!r}: expected a folder with your exercises")
     return {exercise: _read(folder / f"{exercise.name}.ipynb") for exercise in (RING, ACCUMULATION, BUCKETS)}
 
 
@@ -72,7 +72,7 @@ def _read(path: Path) -> Cells | str:
 def piece(
     exercise: Exercise, found: dict[Exercise, Cells | str], distributed: types.ModuleType = dist
 ) -> Piece:
-    """Run the cells that were found, which see ``distributed`` as ``dist``; what they define has the piece."""
+    """Run the cells that were found, which see ``distributed`` as ``dist``, and look for the piece in them."""
     cells = found.get(exercise, "")
     if isinstance(cells, str):
         return Piece(None, exercise.functions[0], cells)

@@ -92,7 +92,7 @@ def _start(settings: Settings, dtype: str) -> Trained:
 
 
 def _of_a_run(settings: Settings, dtype: str, tokens: torch.Tensor) -> dict:
-    text = hashlib.sha256(bytes(tokens.tolist())).hexdigest()[:16]
+    text = hashlib.sha256(tokens.numpy()).hexdigest()[:16]
     return {**settings.of_a_run(), "dtype": dtype, "text": text}
 
 
