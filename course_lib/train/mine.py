@@ -72,7 +72,7 @@ def _read(path: Path) -> Cells | str:
 def piece(
     exercise: Exercise, found: dict[Exercise, Cells | str], distributed: types.ModuleType = dist
 ) -> Piece:
-    """Run the cells that were found, which see ``distributed`` as ``dist``, and look for the piece in them."""
+    """Run the cells that were found, with ``distributed`` as ``dist``, and look for the piece in them."""
     cells = found.get(exercise, "")
     if isinstance(cells, str):
         return Piece(None, exercise.functions[0], cells)

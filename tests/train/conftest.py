@@ -14,7 +14,7 @@ _SECONDS_UNTIL_IDLE = 2.6
 
 @pytest.fixture(scope="session", autouse=True)
 def ranks_have_optimizers():
-    """The server of ranks imports what optimizers need when it is idle; else each rank would, for a second."""
+    """The server of ranks imports what optimizers need when it is idle; else each rank would, for 1 s."""
     ranks.run(_nothing, 1)
     time.sleep(_SECONDS_UNTIL_IDLE)
     ranks.run(_nothing, 1)

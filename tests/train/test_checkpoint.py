@@ -15,8 +15,9 @@ from course_lib.train import checkpoint
 
 def state(step=1, **settings):
     weights = {"weight": torch.arange(6.0).view(2, 3) + step}
-    optimizer = {"state": {0: {"step": torch.tensor(1.0)}}, "param_groups": [{"lr": 0.1, "betas": (0.9, 0.95)}]}
-    return checkpoint.State(step, {"hidden": 16, **settings}, weights, optimizer, {}, [[torch.get_rng_state()]])
+    optimizer = {"state": {0: {"step": torch.tensor(1.0)}}, "param_groups": [{"betas": (0.9, 0.95)}]}
+    random = [[torch.get_rng_state()]]
+    return checkpoint.State(step, {"hidden": 16, **settings}, weights, optimizer, {}, random)
 
 
 def names(folder):
@@ -139,6 +140,7 @@ def test_killed_on_the_way_it_leaves_the_one_before(tmp_path, stage):
 def test_a_full_disk_leaves_the_one_before_and_no_part(tmp_path):
     checkpoint.write(tmp_path, state(1))
     full = OSError(28, "No space left on device")
-    with mock.patch(f"{checkpoint.__name__}.os.fsync", side_effect=full), pytest.raises(OSError, match="No space"):
+    no_space = pytest.raises(OSError, match="No space")
+    with mock.patch(f"{checkpoint.__name__}.os.fsync", side_effect=full), no_space:
         checkpoint.write(tmp_path, state(2))
     assert names(tmp_path) == ["step-00000001.checkpoint"]

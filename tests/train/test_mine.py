@@ -20,7 +20,7 @@ ALL = (mine.RING, mine.ACCUMULATION, mine.BUCKETS)
 
 
 def notebooks(folder, **answers):
-    """The solutions, with other text in some answer cells: cells of exercise 03 by ``ex03={grade_id: text}``."""
+    """The solutions, with other text in some answer cells: ``ex03={grade_id: text}``."""
     for exercise in ALL:
         notebook = json.loads((SOLUTIONS / f"{exercise.name}.ipynb").read_text())
         for cell in notebook["cells"]:
@@ -65,13 +65,16 @@ STUB = "def {}({}):\n    raise NotImplementedError()"
 @pytest.mark.parametrize(
     ("answers", "why"),
     [
-        ({"ex03": {"all_gather": STUB.format("all_gather", "row")}}, "exercise 03: all_gather is not filled in yet"),
+        ({"ex03": {"all_gather": STUB.format("all_gather", "row")}},
+         "exercise 03: all_gather is not filled in yet"),
         ({"ex03": {"chunk_to_send": STUB.format("chunk_to_send", "*all")}},
          "exercise 03: chunk_to_send is not filled in yet"),
         ({"ex03": {"ring": "class ring:\n    pass"}}, "exercise 03: ring is not filled in yet"),
         ({"ex03": {"ring": "def ring(tensor:"}},
-         "exercise 03: the cell ring fails with SyntaxError: '(' was never closed (<exercise 03, ring>, line 1)"),
-        ({"ex03": {"ring": "ring = 1 / 0"}}, "exercise 03: the cell ring fails with ZeroDivisionError: division by zero"),
+         "exercise 03: the cell ring fails with SyntaxError: '(' was never closed "
+         "(<exercise 03, ring>, line 1)"),
+        ({"ex03": {"ring": "ring = 1 / 0"}},
+         "exercise 03: the cell ring fails with ZeroDivisionError: division by zero"),
     ],
 )  # fmt: skip
 def test_what_a_piece_needs_has_to_be_filled_in_too(tmp_path, answers, why):
@@ -81,7 +84,8 @@ def test_what_a_piece_needs_has_to_be_filled_in_too(tmp_path, answers, why):
 
 
 def test_a_ring_that_needs_none_of_the_other_cells_is_taken(tmp_path):
-    answers = {"all_gather": STUB.format("all_gather", "row"), "ring": "def ring(tensor):\n    dist.all_reduce(tensor)"}
+    ring = "def ring(tensor):\n    dist.all_reduce(tensor)"
+    answers = {"all_gather": STUB.format("all_gather", "row"), "ring": ring}
     assert pieces(notebooks(tmp_path, ex03=answers))[0].function
 
 
@@ -92,13 +96,12 @@ def test_without_the_step_by_tokens_the_plain_one_is_taken(tmp_path):
 
 # --- in a run ---
 
-KINDS = {  # and whose code is said to run
-    "buckets": ["all-reduce: your ring, from exercise 03",
-                "gradients: your train, from exercise 06, in buckets of 0.001 MiB"],
-    "step": ["all-reduce: your ring, from exercise 03", "gradients: your train_step_by_tokens, from exercise 05"],
-    "ddp": ["all-reduce: your ring, from exercise 03",
-            "gradients: the library's loop and torch's DistributedDataParallel, in buckets of 0.001 MiB"],
-}  # fmt: skip
+YOUR_RING = "all-reduce: your ring, from exercise 03"
+KINDS = {  # whose code is said to run
+    "buckets": "gradients: your train, from exercise 06, in buckets of 0.001 MiB",
+    "step": "gradients: your train_step_by_tokens, from exercise 05",
+    "ddp": "gradients: the library's loop and torch's DistributedDataParallel, in buckets of 0.001 MiB",
+}
 
 
 def _losses(**more):
@@ -137,7 +140,7 @@ WRONG = {
                   "        optimizer.step()\n        optimizer.zero_grad()"}}, "buckets",
         "After step 5: The ranks are out of step"),
     "a loop that ends too early": (
-        {"ex06": {"train": "def train(module, batches, loss_function, optimizer, *more):\n    pass"}}, "buckets",
+        {"ex06": {"train": "def train(module, batches, *more):\n    pass"}}, "buckets",
         "Your train of exercise 06 returned after step 0 of 5"),
     "a step that never steps": (
         {"ex05": {"train_step_by_tokens": "def train_step_by_tokens(*all):\n    pass"}}, "step",
@@ -163,9 +166,9 @@ def test_the_learners_pieces_train_as_the_librarys_do(tmp_path):
     for losses, _, noise in own:
         assert losses == pytest.approx(librarys[0], abs=1e-9)
         assert noise == pytest.approx(librarys[2])
-    assert [whose for _, whose, _ in own[:3]] == list(KINDS.values())
+    assert [whose for _, whose, _ in own[:3]] == [[YOUR_RING, gradients] for gradients in KINDS.values()]
     assert own[3][1][1] == "gradients: your train_step, from exercise 05"
-    assert own[4][1] == ["all-reduce: torch's", KINDS["buckets"][1]]
+    assert own[4][1] == ["all-reduce: torch's", KINDS["buckets"]]
     for of_ranks, (_, _, said) in zip(by_case[6:], WRONG.values(), strict=True):
         assert all(isinstance(text, str) and text.startswith(said) for text in of_ranks), of_ranks
 

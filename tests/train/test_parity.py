@@ -26,7 +26,7 @@ def _one(case):
 
 @pytest.fixture(scope="module")
 def curves():
-    """By number of ranks: kind, micro-batches and all-reduce, with the losses and the noise scale of rank 0."""
+    """By number of ranks: cases, with the losses and the noise scale of rank 0."""
     return {count: _curves(count, cases) for count, cases in FLOAT64.items()}
 
 
@@ -59,5 +59,6 @@ def test_in_float32_it_is_so_within_a_bound(curves, count):
 def test_the_noise_scale_is_estimated_wherever_two_batch_sizes_are_seen(curves):
     for count, cases in curves.items():
         for case, _, noise in cases:
-            one_size = case.get("micro_batches", 1) == 1 and (count == 1 or case.get("data_parallel") == "ddp")
+            is_hidden = count == 1 or case.get("data_parallel") == "ddp"
+            one_size = case["micro_batches"] == 1 and is_hidden
             assert (noise.noise_trace > 0) != one_size, (count, case, noise)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -22,7 +25,8 @@ from course_lib.transformer import GPT, TransformerConfig
         ({"data_parallel": "fsdp"}, "data_parallel='fsdp': expected one of 'buckets', 'ddp', 'step'"),
         ({"bucket_mb": 0}, "bucket_mb=0: expected a number above 0"),
         ({"hidden": 30, "heads": 4}, "heads=4: expected a divisor of hidden=30"),
-        ({"ranks": 3, "micro_batches": 2, "batch": 5}, "batch=5: expected at least 6, a sequence for each of 3 × 2"),
+        ({"ranks": 3, "micro_batches": 2, "batch": 5},
+         "batch=5: expected at least 6, a sequence for each of 3 × 2 micro-batches"),
         ({"links": "fast"}, "rate='fast': expected bits per second"),
         ({"stop_after": 0}, "stop_after=0: expected a positive whole number"),
         ({"quiet": 1}, "quiet=1: expected True or False"),
@@ -35,10 +39,7 @@ def test_what_can_not_be_is_refused(wrong, said):
 
 
 def test_importing_the_package_imports_no_torch():
-    import subprocess
-    import sys
-
-    code = "from course_lib.train import command, Settings; Settings(); import sys; print('torch' in sys.modules)"
+    code = "import sys\nfrom course_lib.train import command, Settings\nSettings()\nprint('torch' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\n"
 
 
@@ -48,8 +49,8 @@ def test_importing_the_package_imports_no_torch():
 def parts(step=1, seed=0, batch=13, ranks=1, count=1, sequence=8):
     """The micro-batches of all ranks, in order."""
     tokens = corpus.tokens()
-    return [each for rank in range(ranks) for each in micro_batches(
-        tokens, step, seed=seed, batch=batch, sequence=sequence, rank=rank, ranks=ranks, count=count)]  # fmt: skip
+    settings = {"seed": seed, "batch": batch, "sequence": sequence, "ranks": ranks, "count": count}
+    return [each for rank in range(ranks) for each in micro_batches(tokens, step, rank=rank, **settings)]
 
 
 @pytest.mark.parametrize(("ranks", "count"), [(1, 3), (2, 1), (3, 2), (4, 3), (13, 1)])
@@ -126,7 +127,8 @@ def test_bf16_is_refused_where_a_gpu_has_none():
         precision.chosen("bf16", "cuda", False)
 
 
-@pytest.mark.parametrize(("capability", "has"), [((7, 0), False), ((7, 5), False), ((8, 0), True), ((9, 0), True)])
+@pytest.mark.parametrize(
+    ("capability", "has"), [((7, 0), False), ((7, 5), False), ((8, 0), True), ((9, 0), True)])
 def test_gpus_before_ampere_have_no_bf16(monkeypatch, capability, has):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     assert precision.has_bf16(torch.device("cuda")) is has

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
-from course_lib import data_parallel, ranks, train
-from course_lib.train import checkpoint, precision, rank, ways
+from course_lib import ranks, train
+from course_lib.train import checkpoint, rank, ways
 from course_lib.train.errors import TrainingError
 from tests.many_cases import run_cases
 from tests.train.conftest import settings
@@ -91,7 +90,8 @@ def test_it_goes_on_with_other_numbers_of_ranks_and_micro_batches(tmp_path):
         assert resumed == pytest.approx(whole[STOPPED:], abs=1e-9)
         assert again == ([], STEPS)  # nothing was left to do
         assert [text.partition(": ")[2].partition(". ")[0] for text in refused] == [
-            "hidden=16 there and 32 here", "steps=5 there and 6 here", "dtype='float64' there and 'float32' here",
+            "hidden=16 there and 32 here", "steps=5 there and 6 here",
+            "dtype='float64' there and 'float32' here",
         ]  # fmt: skip
 
 
