@@ -79,6 +79,9 @@ def piece(
     defined = {"__name__": f"exercise_{exercise.number}", "torch": torch, "dist": distributed,
                "data_parallel": data_parallel}  # fmt: skip
     errors = [problem for name, text in cells.items() if (problem := _run(exercise, name, text, defined))]
+    # A cell may have imported torch's again.
+    ours = {dist: distributed, dist.all_reduce: distributed.all_reduce}
+    defined |= {name: ours[value] for name, value in defined.items() if _is_in(ours, value)}
     whys = []
     for name in exercise.functions:
         unfinished = _unfinished(name, defined, set())
@@ -86,6 +89,10 @@ def piece(
             return Piece(defined[name], name)
         whys.append(f"exercise {exercise.number}: {unfinished} is not filled in yet")
     return Piece(None, exercise.functions[0], " ".join(errors) or whys[0])
+
+
+def _is_in(ours: dict, value: object) -> bool:
+    return any(value is each for each in ours)
 
 
 def _run(exercise: Exercise, name: str, text: str, defined: dict) -> str:
