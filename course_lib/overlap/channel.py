@@ -158,4 +158,6 @@ def _takes_group(all_reduce: AllReduce) -> bool:
 
 @functools.lru_cache(maxsize=1)
 def _group_beside(world: dist.ProcessGroup) -> dist.ProcessGroup:
-    return dist.new_group()
+    # Left to itself, it would wait half an hour for a rank that does not answer, whatever the limit is.
+    limit = world._get_backend(torch.device("cpu")).options._timeout
+    return dist.new_group(timeout=limit)

@@ -34,7 +34,10 @@ def explained(error: BaseException, timeout: float) -> str:
     where = ", ".join([f"rank {torchrun.rank()} on {socket.gethostname()}", *getattr(error, "__notes__", [])])
     reason = _PLACE_IN_GLOO.sub("", str(error)).partition("\n")[0]
     if is_lost_rank(error):
-        return f"{where}: another rank is gone, or has not answered for {timeout:g} s ({reason})."
+        said = f"another rank is gone, or has not answered for {timeout:g} s ({reason})."
+    else:
+        said = f"{type(error).__name__}: {reason}"
     lines = lines_of(error.__traceback__)
-    shown = folded(lines) if any(not is_library(line.file) for line in lines) else folded(lines)[-1:]
-    return "\n".join([f"{where}: {type(error).__name__}: {reason}", *(f"  {line}" for line in shown)])
+    is_learners = any(not is_library(line.file) for line in lines)
+    shown = folded(lines) if is_learners else [] if is_lost_rank(error) else folded(lines)[-1:]
+    return "\n".join([f"{where}: {said}", *(f"  {line}" for line in shown)])

@@ -49,14 +49,13 @@ def why_no_speed(machines: list[Machine]) -> str:
 class Journal:
     """Lines and log on rank 0.
 
-    ``flops_per_token``, and ``peak_flops`` of all ranks together, None for no U.  A log that is there keeps
-    its lines up to ``first_step``, and loses those of steps that are done again.
+    ``peak_flops``: of all ranks together, None for no U.  A log that is there keeps its lines up to the step
+    that the run is ``resumed_from``, and loses those of steps that are done again.
     """
 
-    def __init__(self, settings: Settings, say: Say, flops_per_token: float, peak_flops: float | None,
-                 resumed_from: int):  # fmt: skip
-        self._settings, self.say = settings, say
-        self._flops, self._peak = flops_per_token, peak_flops
+    def __init__(self, settings: Settings, say: Say, peak_flops: float | None, resumed_from: int):
+        self._settings, self._say = settings, say
+        self._flops, self._peak = settings.config.flops_per_token(settings.sequence), peak_flops
         self._since: list[Record] | None = None  # the last line; the first step is slow, and left out
         if settings.log is not None:
             _cut_log(settings.log, resumed_from)
@@ -68,10 +67,10 @@ class Journal:
             with self._settings.log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(record)) + "\n")
         if record.is_skipped:
-            self.say(f"step {record.step}: a gradient was not finite in fp16; weights stay, and losses are "
+            self._say(f"step {record.step}: a gradient was not finite in fp16; weights stay, and losses are "
                       "scaled by less")  # fmt: skip
         if record.step % self._settings.print_every == 0 or record.step in (1, self._settings.steps):
-            self.say(self._line(record))
+            self._say(self._line(record))
             self._since = []
         self._since = self._since or []
 
@@ -89,7 +88,7 @@ class Journal:
 
     def end(self, outcome: Outcome) -> None:
         for line in self._summary(outcome):
-            self.say(line)
+            self._say(line)
 
     def _summary(self, outcome: Outcome) -> Iterator[str]:
         done = outcome.records[-1].step if outcome.records else outcome.resumed_from

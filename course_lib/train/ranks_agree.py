@@ -70,7 +70,7 @@ def from_rank_0(make: Callable[[], T]) -> T:
     if dist.get_rank() == 0:
         try:
             box = [(make(), "")]
-        except (OSError, Unusable) as problem:
+        except (OSError, ValueError, Unusable) as problem:
             box = [(None, str(problem))]
     dist.broadcast_object_list(box)
     value, problem = box[0]

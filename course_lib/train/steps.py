@@ -32,8 +32,9 @@ class Batches(Sequence):
     def __len__(self) -> int:
         return len(self._steps)
 
-    def __getitem__(self, index: int) -> list[MicroBatch]:
-        return self._make(self._steps[index])
+    def __getitem__(self, index: int | slice) -> list:
+        found = self._steps[index]
+        return self._make(found) if isinstance(found, int) else [self._make(step) for step in found]
 
     def __iter__(self) -> Iterator[list[MicroBatch]]:
         for step in ranks.progress(self._steps, description="training"):
