@@ -20,7 +20,7 @@ def comm_hook(all_reduce: channel.AllReduce | None = None) -> CommHook:
     Called by all ranks at the same time.
     """
     # Now, while all ranks are here: which device DDP's buckets are on is not known before the first one.
-    reduce = {kind: channel.apart(all_reduce, torch.device(kind)) for kind in ("cpu", "cuda")}
+    reduce = {device.type: channel.apart(all_reduce, device) for device in dist.group.WORLD._device_types}
 
     # DDP reads these annotations, so they must not be texts as in modules with annotations from __future__.
     def hook(state: object, bucket: dist.GradBucket) -> Averaged:
