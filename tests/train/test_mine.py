@@ -14,6 +14,8 @@ from course_lib.working_copy import COURSE_ROOT
 from tests.many_cases import run_cases
 from tests.train.conftest import settings
 
+pytestmark = pytest.mark.usefixtures("ranks_have_optimizers")
+
 SOLUTIONS = COURSE_ROOT / "exercises" / "solutions"
 STUBS = COURSE_ROOT / "exercises"
 ALL = (mine.RING, mine.ACCUMULATION, mine.BUCKETS)

@@ -13,6 +13,8 @@ from course_lib.train.errors import TrainingError
 from tests.many_cases import run_cases
 from tests.train.conftest import settings
 
+pytestmark = pytest.mark.usefixtures("ranks_have_optimizers")
+
 KINDS = ("buckets", "ddp", "step")
 STEPS, STOPPED = 5, 3
 
