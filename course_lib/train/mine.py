@@ -137,7 +137,7 @@ class SummedBy(types.ModuleType):
 
     def __init__(self, all_reduce: AllReduce, device: torch.device):
         super().__init__("torch.distributed")
-        self._sum = channel.apart(all_reduce)
+        self._sum = channel.apart(all_reduce, device)
         self._channel = channel.beside(device, self._sum)
 
     def __getattr__(self, name: str) -> object:
