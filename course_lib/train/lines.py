@@ -113,12 +113,18 @@ def _busy(spread: float) -> str:
 
 
 def _noise(outcome: Outcome, settings: Settings) -> str:
+    if not outcome.noise_steps:
+        return "noise scale: none, since no gradient of a smaller batch was seen; two micro-batches show one"
     if outcome.noise.scale is None:
         return f"noise scale: none. {outcome.noise.note}"
     low, high = outcome.noise_interval
-    interval = "" if high == math.inf and low == 0 else f" (90%: {low:,.0f} to {high:,.0f})"
-    return (f"noise scale: {outcome.noise.scale:,.0f} sequences{interval}, from {outcome.noise_steps} steps; "
+    interval = "" if high == math.inf and low == 0 else f" (90%: {_short(low)} to {_short(high)})"
+    return (f"noise scale: {_short(outcome.noise.scale)} sequences{interval}, from {outcome.noise_steps} steps; "
             f"a step has {settings.batch}")  # fmt: skip
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10 else f"{number:.1f}"
 
 
 def _cut_log(path: Path, last_step: int) -> None:

@@ -52,7 +52,7 @@ def test_a_loss_curve_is_that_of_one_process(curves, count):
         assert largest_difference(losses, alone) < 1e-9, case
 
 
-@pytest.mark.parametrize("count", FLOAT64)
+@pytest.mark.parametrize("count", [2, 3, 4])
 def test_in_float32_it_is_so_within_a_bound(curves, count):
     assert largest_difference(curves[count][-1][1], curves[1][-1][1]) < FLOAT32_BOUND
 
