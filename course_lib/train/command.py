@@ -128,7 +128,7 @@ def _how_to_resume(settings: Settings) -> str:
     if settings.checkpoint is None:
         return "\nNothing of it is kept: --checkpoint FOLDER keeps what a run can go on from."
     step = newest_step(settings.checkpoint)
-    place = "the newest checkpoint" if step is None else f"step {step}"
+    place = "the newest checkpoint that rank 0 has written" if step is None else f"step {step}"
     return f"\nStart the same command again, and the run goes on after {place} ({settings.checkpoint})."
 
 

@@ -25,6 +25,7 @@ def explained(error: BaseException, timeout: float) -> str:
     where = ", ".join([f"rank {torchrun.rank()} on {socket.gethostname()}", *getattr(error, "__notes__", [])])
     reason = _PLACE_IN_GLOO.sub("", str(error)).partition("\n")[0]
     if is_lost_rank(error):
+        reason = reason.partition(". ")[0]  # what gloo advises to do is not what helps here
         said = f"another rank is gone, or has not answered for {timeout:g} s ({reason})."
     else:
         said = f"{type(error).__name__}: {reason}"

@@ -84,10 +84,10 @@ def places(of_ranks: list[Machine]) -> str:
     runs = [(host, [rank for rank, _ in group]) for host, group in
             groupby(enumerate(of_ranks), key=lambda pair: pair[1].host)]  # fmt: skip
     if len(runs) == 1:
-        return f"{_count(len(of_ranks), 'rank')} on {runs[0][0]}"
+        return f"{count(len(of_ranks), 'rank')} on {runs[0][0]}"
     where = ", ".join(f"{names(numbers)} on {host}" for host, numbers in runs)
-    return f"{_count(len(of_ranks), 'rank')} on {len({host for host, _ in runs})} machines: {where}"
+    return f"{count(len(of_ranks), 'rank')} on {len({host for host, _ in runs})} machines: {where}"
 
 
-def _count(number: int, what: str) -> str:
+def count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -166,8 +166,8 @@ def test_ranks_with_different_settings_do_not_begin():
             return str(error)
 
     assert ranks.run(begin, 2, device="cpu") == [
-        "The ranks differ: seed=0 on rank 0, and 1 on rank 1. All machines need the same command and the same "
-        "version of the course."
+        "The ranks differ: seed=0 on rank 0, and 1 on rank 1. All machines need the same command and the "
+        "same version of the course."
     ] * 2
 
 
