@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from course_lib import measurements
-from course_lib.train.ranks_agree import Machine, places
+from course_lib.train.ranks_agree import Machine, count, places
 from course_lib.train.records import Outcome, Record, tokens_per_second
 from course_lib.train.settings import Settings
 from course_lib.utilization import utilization
@@ -34,7 +34,9 @@ def header(settings: Settings, dtype: str, machines: list[Machine], whose: list[
 
 def _threads(machines: list[Machine]) -> str:
     threads = {machine.threads for machine in machines}
-    return f"{threads.pop()} threads each, " if machines[0].device == "CPU" and len(threads) == 1 else ""
+    if machines[0].device != "CPU" or len(threads) > 1:
+        return ""
+    return f"{count(threads.pop(), 'thread')} each, "
 
 
 def why_no_speed(machines: list[Machine]) -> str:
@@ -113,12 +115,18 @@ def _busy(spread: float) -> str:
 
 
 def _noise(outcome: Outcome, settings: Settings) -> str:
+    if not outcome.noise_steps:
+        return "noise scale: none, since no gradient of a smaller batch was seen; two micro-batches show one"
     if outcome.noise.scale is None:
         return f"noise scale: none. {outcome.noise.note}"
     low, high = outcome.noise_interval
-    interval = "" if high == math.inf and low == 0 else f" (90%: {low:,.0f} to {high:,.0f})"
-    return (f"noise scale: {outcome.noise.scale:,.0f} sequences{interval}, from {outcome.noise_steps} steps; "
-            f"a step has {settings.batch}")  # fmt: skip
+    interval = "" if high == math.inf and low == 0 else f" (90%: {_short(low)} to {_short(high)})"
+    scale = f"noise scale: {_short(outcome.noise.scale)} sequences{interval}"
+    return f"{scale}, from {outcome.noise_steps} steps; a step has {settings.batch}"
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10 else f"{number:.1f}"
 
 
 def _cut_log(path: Path, last_step: int) -> None:

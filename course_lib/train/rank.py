@@ -34,11 +34,14 @@ def train(settings: Settings, should_stop: Callable[[], bool] = lambda: False) -
     Raises TrainingError on all ranks alike for what can't be: settings that differ between ranks, a batch
     that can't be divided, a checkpoint of another run, ranks out of step, a loss that is not finite.
     """
-    require_same_settings(settings)
-    of_ranks, tokens = machines(), corpus.tokens()
+    tokens = corpus.tokens()
+    text = hashlib.sha256(tokens.numpy()).hexdigest()[:16]
+    require_same_settings(settings, text=text)
+    of_ranks = machines()
     dtype = _dtype(settings, of_ranks)
     trained = _start(settings, dtype)
-    keeper = Keeper(settings.checkpoint, _of_a_run(settings, dtype, tokens), trained)
+    of_a_run = {**settings.of_a_run(), "dtype": dtype, "text": text}
+    keeper = Keeper(settings.checkpoint, of_a_run, trained)
     resumed_from, remarks = keeper.resume()
     way = ways.chosen(settings, trained.module)
     keeper.set_random_state(settings.seed, resumed_from)
@@ -92,11 +95,6 @@ def _start(settings: Settings, dtype: str) -> Trained:
     module = GPT(settings.config, attention="fused")
     precision.prepare(module, dtype, ranks.device())
     return Trained(module, adamw(module), precision.scaler(dtype, ranks.device()))
-
-
-def _of_a_run(settings: Settings, dtype: str, tokens: torch.Tensor) -> dict:
-    text = hashlib.sha256(tokens.numpy()).hexdigest()[:16]
-    return {**settings.of_a_run(), "dtype": dtype, "text": text}
 
 
 def _resumed(keeper: Keeper, step: int) -> list[str]:

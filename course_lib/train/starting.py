@@ -11,6 +11,7 @@ from pathlib import Path
 
 from course_lib import ranks
 from course_lib.ranks import torchrun
+from course_lib.train.errors import TrainingError
 from course_lib.train.rank import train
 from course_lib.train.records import Outcome, Record
 from course_lib.train.settings import Settings
@@ -32,8 +33,8 @@ def outcome(
     ``stopping(request)``: a context that may call ``request()``, and then the run ends after its step.
 
     Raises ``ranks.RanksError`` if a rank fails or hangs; its ``exception`` is a TrainingError for what all
-    ranks found wrong together.  Under torchrun that is raised itself; ValueError for another number of ranks
-    than torchrun's, and for slow links there.
+    ranks found wrong together.  Under torchrun that is raised itself, and also where the settings ask for
+    another number of ranks than there are, or for slow links.
     """
     with tempfile.TemporaryDirectory(prefix="course-train-") as folder:
         stop = Path(folder) / "stop"  # ranks are no children of this process, and get none of its signals
@@ -49,8 +50,8 @@ def _on_ranks_of_its_own(settings: Settings, stop: Path) -> Outcome:
 
 def _on_torchruns(settings: Settings, stop: Path) -> Outcome:
     if settings.ranks not in (None, torchrun.world_size()):
-        raise ValueError(f"ranks={settings.ranks}: torchrun has started {torchrun.world_size()}")
+        raise TrainingError(f"ranks={settings.ranks}: torchrun has started {torchrun.world_size()}")
     if settings.links is not None:
-        raise ValueError(f"links={settings.links!r}: under torchrun the network is the one that is there")
+        raise TrainingError(f"links={settings.links!r}: under torchrun the network is the one that is there")
     torchrun.join(settings.timeout)
     return train(settings, stop.exists)

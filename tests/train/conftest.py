@@ -12,7 +12,7 @@ from course_lib.train import Settings
 _SECONDS_UNTIL_IDLE = 2.6
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="session")
 def ranks_have_optimizers():
     """The server of ranks imports what optimizers need when it is idle; else each rank would, for 1 s."""
     ranks.run(_nothing, 1)

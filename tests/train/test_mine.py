@@ -14,6 +14,8 @@ from course_lib.working_copy import COURSE_ROOT
 from tests.many_cases import run_cases
 from tests.train.conftest import settings
 
+pytestmark = pytest.mark.usefixtures("ranks_have_optimizers")
+
 SOLUTIONS = COURSE_ROOT / "exercises" / "solutions"
 STUBS = COURSE_ROOT / "exercises"
 ALL = (mine.RING, mine.ACCUMULATION, mine.BUCKETS)
@@ -139,6 +141,12 @@ WRONG = {
                   "            (loss_function(module(inputs), targets) / len(batch)).backward()\n"
                   "        optimizer.step()\n        optimizer.zero_grad()"}}, "buckets",
         "After step 5: The ranks are out of step"),
+    "a step for each micro-batch": (
+        {"ex06": {"train": "def train(module, batches, loss_function, optimizer, *more):\n"
+                  "    for batch in batches:\n        for inputs, targets in batch:\n"
+                  "            loss_function(module(inputs), targets).backward()\n"
+                  "            optimizer.step()\n            optimizer.zero_grad()"}}, "buckets",
+        "optimizer.step() was called in step 1 of 5 for 112 of 208 tokens: expected one call in each step"),
     "a loop that ends too early": (
         {"ex06": {"train": "def train(module, batches, *more):\n    pass"}}, "buckets",
         "Your train of exercise 06 returned after step 0 of 5"),
@@ -160,7 +168,7 @@ def test_the_learners_pieces_train_as_the_librarys_do(tmp_path):
     cases += [{"micro_batches": 2, "mine": SOLUTIONS, "data_parallel": kind} for kind in KINDS]
     cases += [{"micro_batches": 2, "mine": plain, "data_parallel": "step"},
               {"micro_batches": 2, "mine": SOLUTIONS, "all_reduce": "torch"}]  # fmt: skip
-    cases += [{"mine": wrong[name], "data_parallel": WRONG[name][1]} for name in WRONG]
+    cases += [{"micro_batches": 2, "mine": wrong[name], "data_parallel": WRONG[name][1]} for name in WRONG]
     by_case = run_cases(_case, 2, [(case,) for case in cases])
     librarys, *own = [of_ranks[0] for of_ranks in by_case[:6]]
     for losses, _, noise in own:

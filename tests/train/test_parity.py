@@ -8,15 +8,16 @@ from course_lib import train
 from tests.many_cases import run_cases
 from tests.train.conftest import settings
 
+pytestmark = pytest.mark.usefixtures("ranks_have_optimizers")
+
 # Batches of 13 sequences, so that no division comes out even.
 FLOAT64 = {
     1: [("buckets", 1, "ring"), ("buckets", 3, "ring"), ("ddp", 2, "ring"), ("step", 2, "ring")],
-    2: [("buckets", 1, "ring"), ("buckets", 2, "torch"), ("ddp", 1, "torch"), ("ddp", 3, "ring"),
-        ("step", 2, "ring")],
-    3: [("buckets", 1, "ring"), ("buckets", 2, "ring"), ("ddp", 2, "torch")],
-    4: [("buckets", 3, "ring"), ("step", 1, "torch")],
-}  # fmt: skip
-FLOAT32_STEPS, FLOAT32_BOUND = 12, 1e-5  # nats; README.md says so of a few dozen steps
+    2: [("buckets", 1, "ring"), ("buckets", 2, "torch"), ("ddp", 1, "torch"), ("step", 3, "ring")],
+    3: [("buckets", 2, "ring"), ("ddp", 3, "ring"), ("step", 1, "torch")],
+    4: [("buckets", 3, "ring")],
+}
+FLOAT32_STEPS, FLOAT32_BOUND = 10, 1e-5  # nats; README.md says so of a few dozen steps
 
 
 def _one(case):
@@ -51,7 +52,7 @@ def test_a_loss_curve_is_that_of_one_process(curves, count):
         assert largest_difference(losses, alone) < 1e-9, case
 
 
-@pytest.mark.parametrize("count", FLOAT64)
+@pytest.mark.parametrize("count", [2, 3, 4])
 def test_in_float32_it_is_so_within_a_bound(curves, count):
     assert largest_difference(curves[count][-1][1], curves[1][-1][1]) < FLOAT32_BOUND
 

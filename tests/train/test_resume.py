@@ -13,6 +13,8 @@ from course_lib.train.errors import TrainingError
 from tests.many_cases import run_cases
 from tests.train.conftest import settings
 
+pytestmark = pytest.mark.usefixtures("ranks_have_optimizers")
+
 KINDS = ("buckets", "ddp", "step")
 STEPS, STOPPED = 5, 3
 
@@ -154,6 +156,19 @@ def test_ranks_that_go_apart_end_the_run_without_a_checkpoint(tmp_path):
         assert said.startswith("After step 2: The ranks are out of step: 1 of ")
         assert "parameter norm.bias" in said and said.endswith("No checkpoint of it is written.")
     assert not (tmp_path / "apart").exists()
+
+
+def test_ranks_with_different_settings_do_not_begin():
+    def begin():
+        try:
+            train.train(settings(seed=torch.distributed.get_rank()))
+        except TrainingError as error:
+            return str(error)
+
+    assert ranks.run(begin, 2, device="cpu") == [
+        "The ranks differ: seed=0 on rank 0, and 1 on rank 1. All machines need the same command and the "
+        "same version of the course."
+    ] * 2
 
 
 def test_a_loss_that_is_not_finite_ends_the_run_on_all_ranks():
