@@ -55,7 +55,8 @@ def train(settings: Settings, should_stop: Callable[[], bool] = lambda: False) -
     weights = Weights(settings.tokens, len(of_ranks), settings.micro_batches, way.by_tokens)
     loss = Loss(weights, trained.scaler, list(trained.module.parameters()))
     steps = Steps(settings, trained, loss, keeper, journal, resumed_from, has_speed, should_stop)
-    batches = Batches(partial(_micro_batches, settings, tokens), resumed_from + 1, settings.steps)
+    batches = Batches(
+        partial(_micro_batches, settings, tokens), resumed_from + 1, settings.steps, settings.quiet)
     with contextlib.suppress(Stopped), _noting(steps):
         way.train(batches, loss, steps)
     outcome = Outcome(

@@ -26,8 +26,10 @@ NOISE_WINDOW = 100  # steps
 class Batches(Sequence):
     """For each step that is left a list of this rank's micro-batches, made when it is asked for."""
 
-    def __init__(self, make: Callable[[int], list[MicroBatch]], first_step: int, last_step: int):
-        self._make, self._steps = make, range(first_step, last_step + 1)
+    def __init__(
+        self, make: Callable[[int], list[MicroBatch]], first_step: int, last_step: int, quiet: bool
+    ):  # fmt: skip
+        self._make, self._steps, self._quiet = make, range(first_step, last_step + 1), quiet
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -37,7 +39,7 @@ class Batches(Sequence):
         return self._make(found) if isinstance(found, int) else [self._make(step) for step in found]
 
     def __iter__(self) -> Iterator[list[MicroBatch]]:
-        for step in ranks.progress(self._steps, description="training"):
+        for step in self._steps if self._quiet else ranks.progress(self._steps, description="training"):
             yield self._make(step)
 
 

@@ -175,7 +175,7 @@ class MadeUp:
         return [[each[rank] for _ in sizes] for rank in range(count)]
 
     def take_turns(self, count, *arguments):
-        if len(arguments) == 1:  # of the noise meter
+        if len(arguments) == 2:  # of the noise meter
             return [{"without": [1.0, 1.0], "with": [1.01, 1.01]}] * count
         ways = arguments[3]
         seconds = {way: 0.1 * (place + 1) for place, way in enumerate(ways)}
