@@ -62,12 +62,13 @@ class Model:
         # Of thousands of tokens many are equal, and this is too slow to compute them all.
         for (features, target), times in micro_batch.different.items():
             inputs = [x * factor for x, factor in zip(features, self.frozen, strict=True)]
-            slopes = self._slopes(self._outputs(weights, inputs), target)
+            slopes = self._slopes(self.predicted(weights, inputs), target)
             sample = [slope * x for slope in slopes for x in inputs] + slopes
             total = [one + times * other for one, other in zip(total, sample, strict=True)]
         return [number / (counted or 1) for number in total]
 
-    def _outputs(self, weights: Row, inputs: Row) -> Row:
+    def predicted(self, weights: Row, inputs: Row) -> Row:
+        """The outputs for one sample's inputs."""
         rows = cut(weights, len(inputs))[: self.outputs]
         biases = weights[-self.outputs :]
         products = [[weight * x for weight, x in zip(row, inputs, strict=True)] for row in rows]

@@ -101,18 +101,19 @@ class SGD(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:
-        (group,) = self.param_groups
-        trained = [parameter for parameter in group["params"] if parameter.requires_grad]
-        gradients = [parameter.grad for parameter in trained]
-        self.used.append(None if any(gradient is None for gradient in gradients) else _row(gradients))
-        for parameter, gradient in zip(trained, gradients, strict=True):
+        trained = [(parameter, group["lr"]) for group in self.param_groups
+                   for parameter in group["params"] if parameter.requires_grad]  # fmt: skip
+        gradients = [parameter.grad for parameter, _ in trained]
+        self.used.append(None if any(gradient is None for gradient in gradients) else row(gradients))
+        for (parameter, rate), gradient in zip(trained, gradients, strict=True):
             if gradient is not None:
-                parameter.sub_(gradient, alpha=group["lr"])
+                parameter.sub_(gradient, alpha=float(rate))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        for parameter in self.param_groups[0]["params"]:
-            if parameter.grad is not None:
-                parameter.grad = None if set_to_none else torch.zeros_like(parameter.grad)
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.grad = None if set_to_none else torch.zeros_like(parameter.grad)
 
 
 class Training:
@@ -126,10 +127,11 @@ class Training:
 
     @property
     def value(self) -> tuple:
-        return tuple(self.optimizer.used), _row([self.module.weight, self.module.bias]), self.kept.most
+        return tuple(self.optimizer.used), row([self.module.weight, self.module.bias]), self.kept.most
 
 
-def _row(tensors: list[torch.Tensor]) -> torch.Tensor:
+def row(tensors: list[torch.Tensor]) -> torch.Tensor:
+    """All their elements, one after the other."""
     return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
 
 
@@ -162,7 +164,7 @@ def in_fp32(function: Callable, weight: torch.Tensor, bias: torch.Tensor, *pairs
     module, micro_batches = Linear(weight, bias, None, kept), _pairs(*pairs)
     loss_function = _Product(len(micro_batches))
     returned = call(function, module, micro_batches, loss_function)
-    weights = _row([module.weight, module.bias])
+    weights = row([module.weight, module.bias])
     copies = loss_function.grown // (4 * len(weights))
     is_much = len(micro_batches) > _MANY and copies > len(micro_batches) // 4
     return returned, weights, kept.most, " and ".join(sorted(kept.dtypes)), copies if is_much else 0

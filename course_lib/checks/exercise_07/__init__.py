@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from course_lib.arguments import one_of, whole_number
-from course_lib.checks import tolerance
+from course_lib.checks import given, tolerance
 from course_lib.checks.exercise_07 import billing, choosing, queueing, stepping, tracing, utilizing
 from course_lib.checks.exercise_07.billing import EXPOSED_GPU_HOURS
 from course_lib.checks.exercise_07.choosing import BEST_BUCKET
@@ -20,7 +19,7 @@ from course_lib.checks.exercise_07.queueing import BUCKET_TIMES
 from course_lib.checks.exercise_07.stepping import ROUNDING, STEP_SECONDS
 from course_lib.checks.exercise_07.tracing import HIDDEN_AND_EXPOSED
 from course_lib.checks.exercise_07.utilizing import MFU_AND_HFU
-from course_lib.checks.given import made, with_names
+from course_lib.checks.given import with_names
 
 
 def hidden_and_exposed(function: Callable) -> float:
@@ -69,8 +68,4 @@ def case(name: str, number: int) -> tuple:
     ``bucket_times(*check.case("bucket_times", 2))`` calls it as the check does.  Raises ValueError for an
     unknown function, or a case that there is not.
     """
-    part, makers = _PARTS[one_of("name", name, _PARTS)]
-    cases = part.draw(1)
-    if not whole_number("number", number) <= len(cases):
-        raise ValueError(f"number={number!r}: expected 1 to {len(cases)}")
-    return made(makers, cases[number - 1].arguments[0])
+    return given.case(_PARTS, name, number)

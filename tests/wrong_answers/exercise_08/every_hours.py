@@ -1,0 +1,13 @@
+"""Hours and seconds together."""
+
+import math
+
+PART = "checkpoint_every"
+SENTENCE = "The hours between failures are taken as they are"
+
+
+def checkpoint_every(write_seconds, failure_hours, gpus, step_seconds):
+    between = failure_hours / gpus
+    steps = max(1, math.floor(math.sqrt(2 * write_seconds * between) / step_seconds))
+    interval = steps * step_seconds
+    return steps, write_seconds / interval + interval / (2 * between)

@@ -1,0 +1,13 @@
+"""Seconds that are lost."""
+
+import math
+
+PART = "checkpoint_every"
+SENTENCE = "These are the seconds that are lost in one interval"
+
+
+def checkpoint_every(write_seconds, failure_hours, gpus, step_seconds):
+    between = failure_hours * 3600 / gpus
+    steps = max(1, math.floor(math.sqrt(2 * write_seconds * between) / step_seconds))
+    interval = steps * step_seconds
+    return steps, write_seconds + interval**2 / (2 * between)

@@ -1,0 +1,13 @@
+"""Without the root."""
+
+import math
+
+PART = "checkpoint_every"
+SENTENCE = "The root is missing"
+
+
+def checkpoint_every(write_seconds, failure_hours, gpus, step_seconds):
+    between = failure_hours * 3600 / gpus
+    steps = max(1, math.floor(2 * write_seconds * between / step_seconds))
+    interval = steps * step_seconds
+    return steps, write_seconds / interval + interval / (2 * between)

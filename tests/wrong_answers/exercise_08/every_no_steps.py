@@ -1,0 +1,13 @@
+"""0 steps."""
+
+import math
+
+PART = "checkpoint_every"
+SENTENCE = "one is the least"
+
+
+def checkpoint_every(write_seconds, failure_hours, gpus, step_seconds):
+    between = failure_hours * 3600 / gpus
+    steps = math.floor(math.sqrt(2 * write_seconds * between) / step_seconds)
+    interval = steps * step_seconds
+    return steps, write_seconds / interval + interval / (2 * between)

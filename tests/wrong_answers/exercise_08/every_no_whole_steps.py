@@ -1,0 +1,13 @@
+"""A fraction of a step."""
+
+import math
+
+PART = "checkpoint_every"
+SENTENCE = "A checkpoint is written after a whole number of steps"
+
+
+def checkpoint_every(write_seconds, failure_hours, gpus, step_seconds):
+    between = failure_hours * 3600 / gpus
+    steps = max(1, math.sqrt(2 * write_seconds * between) / step_seconds)
+    interval = steps * step_seconds
+    return steps, write_seconds / interval + interval / (2 * between)

@@ -1,0 +1,13 @@
+"""The cluster fails as one GPU does."""
+
+import math
+
+PART = "checkpoint_every"
+SENTENCE = "fails as seldom as one GPU"
+
+
+def checkpoint_every(write_seconds, failure_hours, gpus, step_seconds):
+    between = failure_hours * 3600
+    steps = max(1, math.floor(math.sqrt(2 * write_seconds * between) / step_seconds))
+    interval = steps * step_seconds
+    return steps, write_seconds / interval + interval / (2 * between)

@@ -1,0 +1,13 @@
+"""In per cent."""
+
+import math
+
+PART = "checkpoint_every"
+SENTENCE = "These are per cent"
+
+
+def checkpoint_every(write_seconds, failure_hours, gpus, step_seconds):
+    between = failure_hours * 3600 / gpus
+    steps = max(1, math.floor(math.sqrt(2 * write_seconds * between) / step_seconds))
+    interval = steps * step_seconds
+    return steps, 100 * (write_seconds / interval + interval / (2 * between))

@@ -1,0 +1,13 @@
+"""A float."""
+
+import math
+
+PART = "checkpoint_every"
+SENTENCE = "is to be an int, and this is a float"
+
+
+def checkpoint_every(write_seconds, failure_hours, gpus, step_seconds):
+    between = failure_hours * 3600 / gpus
+    steps = max(1.0, math.sqrt(2 * write_seconds * between) // step_seconds)
+    interval = steps * step_seconds
+    return steps, write_seconds / interval + interval / (2 * between)

@@ -1,0 +1,13 @@
+"""A whole interval for each failure."""
+
+import math
+
+PART = "checkpoint_every"
+SENTENCE = "A failure costs half an interval"
+
+
+def checkpoint_every(write_seconds, failure_hours, gpus, step_seconds):
+    between = failure_hours * 3600 / gpus
+    steps = max(1, math.floor(math.sqrt(2 * write_seconds * between) / step_seconds))
+    interval = steps * step_seconds
+    return steps, write_seconds / interval + interval / between

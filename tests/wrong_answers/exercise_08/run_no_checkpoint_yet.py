@@ -1,0 +1,19 @@
+"""What load returns is used before it is looked at."""
+
+import torch
+
+PART = "run"
+SENTENCE = "`load()` returns None"
+
+
+def run(module, optimizer, last, every, train_step, save, load):
+    done, checkpoint = 0, load()
+    module.load_state_dict(checkpoint["weights"])
+    optimizer.load_state_dict(checkpoint["optimizer"])
+    torch.set_rng_state(checkpoint["random"])
+    done = checkpoint["step"]
+    for step in range(done + 1, last + 1):
+        train_step(step)
+        if step % every == 0 or step == last:
+            save({"weights": module.state_dict(), "optimizer": optimizer.state_dict(),
+                  "random": torch.get_rng_state(), "step": step})

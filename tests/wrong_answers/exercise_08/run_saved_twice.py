@@ -1,0 +1,26 @@
+"""The last step has two."""
+
+import torch
+
+PART = "run"
+SENTENCE = "Two checkpoints are written after the same step"
+
+
+def run(module, optimizer, last, every, train_step, save, load):
+    done, checkpoint = 0, load()
+    if checkpoint is not None:
+        module.load_state_dict(checkpoint["weights"])
+        optimizer.load_state_dict(checkpoint["optimizer"])
+        torch.set_rng_state(checkpoint["random"])
+        done = checkpoint["step"]
+
+    def keep(step):
+        save({"weights": module.state_dict(), "optimizer": optimizer.state_dict(),
+              "random": torch.get_rng_state(), "step": step})
+
+    for step in range(done + 1, last + 1):
+        train_step(step)
+        if step % every == 0:
+            keep(step)
+    if done < last:
+        keep(last)

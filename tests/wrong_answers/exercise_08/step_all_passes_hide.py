@@ -1,0 +1,14 @@
+"""Gradients leave in the first pass."""
+
+PART = "step_seconds"
+SENTENCE = "All K passes hide communication here"
+
+
+def step_seconds(work, cluster):
+    n, bandwidth, slowest = cluster.ranks, min(cluster.bandwidths), max(cluster.factors)
+    passes = slowest * work.micro_batches * work.pass_seconds
+    free = 0.0
+    for ready, size in zip(work.ready, work.bucket_bytes, strict=True):
+        start = max(free, slowest * ready)
+        free = start + 2 * (n - 1) * (cluster.latency + size / n / bandwidth)
+    return max(passes, free) + slowest * work.optimizer_seconds

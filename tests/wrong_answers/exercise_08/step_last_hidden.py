@@ -1,0 +1,15 @@
+"""The last bucket is forgotten."""
+
+PART = "step_seconds"
+SENTENCE = "The last bucket is called hidden"
+
+
+def step_seconds(work, cluster):
+    n, bandwidth, slowest = cluster.ranks, min(cluster.bandwidths), max(cluster.factors)
+    last_pass = (work.micro_batches - 1) * work.pass_seconds
+    passes = slowest * work.micro_batches * work.pass_seconds
+    free = 0.0
+    for ready, size in zip(work.ready[:-1], work.bucket_bytes[:-1], strict=True):
+        start = max(free, slowest * (last_pass + ready))
+        free = start + 2 * (n - 1) * (cluster.latency + size / n / bandwidth)
+    return max(passes, free) + slowest * work.optimizer_seconds

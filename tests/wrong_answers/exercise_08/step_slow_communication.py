@@ -1,0 +1,15 @@
+"""The factor is on all of the step."""
+
+PART = "step_seconds"
+SENTENCE = "The slowest rank's factor is on the communication, too"
+
+
+def step_seconds(work, cluster):
+    n, bandwidth, slowest = cluster.ranks, min(cluster.bandwidths), max(cluster.factors)
+    last_pass = (work.micro_batches - 1) * work.pass_seconds
+    passes = work.micro_batches * work.pass_seconds
+    free = 0.0
+    for ready, size in zip(work.ready, work.bucket_bytes, strict=True):
+        start = max(free, last_pass + ready)
+        free = start + 2 * (n - 1) * (cluster.latency + size / n / bandwidth)
+    return slowest * (max(passes, free) + work.optimizer_seconds)
