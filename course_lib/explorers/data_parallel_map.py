@@ -25,6 +25,7 @@ from course_lib.explorers.fast_canvas import layer_on_top, log_axis
 from course_lib.explorers.free_places import Places
 from course_lib.explorers.map_grid import (
     CARDS,
+    COLUMNS,
     COMPUTE_SHARE,
     COSTLY,
     HIDES,
@@ -41,7 +42,6 @@ from course_lib.explorers.map_grid import (
     Spot,
     grid,
     model_near,
-    models,
     spot,
 )
 from course_lib.explorers.memory_wall import count, size
@@ -123,7 +123,7 @@ class Drawing:
         axes.tick_params(labelsize=FONT)
         axes.set_xlabel("parameters P of the model", fontsize=FONT)
         axes.set_ylabel("data-parallel ranks N", fontsize=FONT)
-        self._mesh = axes.pcolormesh(_X_EDGES, _Y_EDGES, np.zeros((len(RANKS), len(models()))),
+        self._mesh = axes.pcolormesh(_X_EDGES, _Y_EDGES, np.zeros((len(RANKS), len(COLUMNS))),
                                      cmap=_COLORS, norm=_NORM)  # fmt: skip
         self._edges = axes.add_collection(LineCollection([], **_EDGES), autolim=False)
         self._critical = axes.axhline(0, **_CRITICAL)
@@ -164,7 +164,7 @@ def _cell_edges(values: Sequence[float], least: float, most: float) -> np.ndarra
     return np.array([log10(least), *(logs[:-1] + logs[1:]) / 2, log10(most)])
 
 
-_X_EDGES = _cell_edges([model.config.parameters for model in models()], LEAST, MOST)
+_X_EDGES = _cell_edges(COLUMNS, LEAST, MOST)
 _Y_EDGES = _cell_edges(RANKS, _FEWEST_END, _MOST_END)
 
 
@@ -344,9 +344,9 @@ def _named_rate(rate: float) -> str:
     return rate_text(rate) + (f": {_RATES[rate]}" if rate in _RATES else "")
 
 
-_RATES = {
-    125e6: "1 Gbit/s", 1.25e9: "10 Gbit/s", 12.5e9: "100 Gbit/s", 25e9: "InfiniBand HDR",
-    50e9: "InfiniBand NDR", 100e9: "InfiniBand XDR", 300e9: "NVLink 3", 450e9: "NVLink 4", 900e9: "NVLink 5",
+_RATES = {  # IB: InfiniBand, each port; NVLink: each GPU (ml-engineering)
+    125e6: "1 Gbit/s", 1.25e9: "10 Gbit/s", 12.5e9: "100 Gbit/s", 25e9: "IB HDR",
+    50e9: "IB NDR", 100e9: "IB XDR", 300e9: "NVLink 3", 450e9: "NVLink 4", 900e9: "NVLink 5",
 }  # fmt: skip
 _STOPS = {  # how a value is written, and all values
     "card": (lambda name: ACCELERATORS[name].name, CARDS),
@@ -355,7 +355,7 @@ _STOPS = {  # how a value is written, and all values
     "tokens": (lambda tokens: f"{tokens:,}", [SEQUENCE * 2**n for n in range(7)]),
     "micro_batches": (str, [2**n for n in range(7)]),
     "loss": (lambda loss: f"{loss:g} nats", [2 + n / 4 for n in range(9)]),
-    "parameters": (count, [model.config.parameters for model in models()[::2]]),
+    "parameters": (count, COLUMNS[::2]),
     "ranks": (lambda ranks: f"{ranks:,}", [2**n for n in range(13)]),
 }  # fmt: skip
 _DESCRIPTIONS = {
