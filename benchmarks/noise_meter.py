@@ -36,8 +36,8 @@ def loss_function(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
 
-def take_turns(batch: int) -> dict[str, list[float]]:
-    """Inside a rank: seconds of each step, with ``batch`` sequences in a micro-batch."""
+def take_turns(batch: int, steps: int = STEPS) -> dict[str, list[float]]:
+    """Inside a rank: seconds of each of ``steps``, with ``batch`` sequences in a micro-batch."""
     torch.set_num_threads(1)  # several would wait for each other wherever the cores are shared
     module = GPT(CONFIG, attention="fused").to(ranks.device())
     data_parallel.broadcast_parameters(module)
@@ -45,7 +45,7 @@ def take_turns(batch: int) -> dict[str, list[float]]:
     generator = torch.Generator().manual_seed(dist.get_rank())
     tokens, meters = corpus.tokens(), {WITHOUT: None, WITH: Meter()}
     seconds = {name: [] for name in meters}
-    for step in range(STEPS + 1):
+    for step in range(steps + 1):
         batches = [
             tuple(part.to(ranks.device()) for part in corpus.batch(tokens, batch, CONFIG.context, generator))
             for _ in range(MICRO_BATCHES)

@@ -4,9 +4,10 @@
         result.name, result.bucket_mb, result.step.seconds, result.seconds
 
 Predicted is the simulator's step, from what is measured beside it: the layers' times on all ranks at once
-without communication, the links' rate, and what an all-reduce takes for one number.  Nothing is fitted to
-measured steps.  A step is all of it: forward, backward, exposed communication, optimizer.  Whatever is
-compared takes turns, so that what else the machine does meets all of it.
+without communication, and a link.  That has the links' own rate, and the latency of all-reduces of one
+number; or both are fitted to all-reduces of several sizes.  Nothing is fitted to measured steps.  A step is
+all of it: forward, backward, exposed communication, optimizer.  Whatever is compared takes turns, so that
+what else the machine does meets all of it.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from torch.nn.parallel import DistributedDataParallel
 from course_lib import corpus, ranks
 from course_lib.all_reduce import ring
 from course_lib.all_reduce_timing import slowest
-from course_lib.arguments import one_of
-from course_lib.cost_model import all_reduce_seconds, terms
+from course_lib.arguments import one_of, whole_number
+from course_lib.cost_model import all_reduce_seconds, fit, terms
 from course_lib.layer_times import StepTimes
 from course_lib.layer_times import measure as measure_layers
 from course_lib.links import Links
 from course_lib.overlap import BucketedDataParallel
-from course_lib.simulator import Step, simulate_step
+from course_lib.simulator import Link, Step, simulate_step
 from course_lib.timing import seconds_of
 from course_lib.transformer import GPT, TransformerConfig
 
@@ -36,6 +37,8 @@ CONFIG = TransformerConfig(layers=4, hidden=192, heads=4, vocab=corpus.VOCAB, co
 BATCH = 4  # sequences
 RING, DDP = "course's ring", "torch's DDP"
 _SMALL_CALLS = 50
+# Bytes that a link is fitted to.  Between them, an idle link's burst would make it look faster than it is.
+_FITTED_SIZES, _FITTED_CALLS = (2**12, 2**21, 2**23), 3
 
 
 class Implementation(NamedTuple):
@@ -86,16 +89,19 @@ class Result(NamedTuple):
 
 def measure(
     bucket_mbs: Sequence[float], links: Links, names: Sequence[str] = tuple(IMPLEMENTATIONS), *,
-    count: int = 2, rounds: int = 5, steps: int = 3,
+    count: int = 2, rounds: int = 5, steps: int = 3, micro_batches: int = 1, sequences: int = BATCH,
+    fitted: bool = False,
 ) -> list[Result]:  # fmt: skip
     """Predicted and measured steps of each implementation with buckets of each size, on ``count`` ranks.
 
     A predicted step comes from each of the ``rounds``, and ``steps`` measured ones, of the slowest rank each.
-    On links that are paced in software, DDP's messages are not slow, and DDP is left out.  Raises ValueError
-    for an unknown name.
+    A step has ``micro_batches`` of ``sequences`` on each rank.  ``fitted``: predict from what all-reduces
+    take, not from the links' own rate.  On links that are paced in software, DDP's messages are not slow, and
+    DDP is left out.  Raises ValueError for an unknown name.
     """
     chosen = [one_of("name", name, IMPLEMENTATIONS) for name in names if links.is_real or name != DDP]
-    of_ranks = ranks.run(_compare, count, list(bucket_mbs), chosen, links.bandwidth, rounds, steps,
+    of_ranks = ranks.run(_compare, count, list(bucket_mbs), chosen, None if fitted else links.bandwidth,
+                         rounds, steps, whole_number("micro_batches", micro_batches), sequences,
                          links=links, timeout=120)  # fmt: skip
     return [
         same[0]._replace(seconds=slowest(each.seconds for each in same))
@@ -104,29 +110,30 @@ def measure(
 
 
 def _compare(
-    bucket_mbs: Sequence[float], names: Sequence[str], bandwidth: float, rounds: int, steps: int
-) -> list[Result]:
-    """Inside a rank, whose link carries ``bandwidth`` bytes/s."""
+    bucket_mbs: Sequence[float], names: Sequence[str], bandwidth: float | None, rounds: int, steps: int,
+    micro_batches: int, sequences: int,
+) -> list[Result]:  # fmt: skip
+    """Inside a rank, whose link carries ``bandwidth`` bytes/s; None: that is to be found."""
     torch.set_num_threads(1)  # several would wait for each other wherever the cores are shared
-    latencies = {name: latency(IMPLEMENTATIONS[name].all_reduce) for name in names}
-    results = []
-    for bucket_mb in bucket_mbs:
-        running = {name: _seconds_of_steps(IMPLEMENTATIONS[name].wrap, bucket_mb) for name in names}
-        found = {name: Result(name, bucket_mb, [], []) for name in running}
-        for _ in range(rounds):
-            times = layer_times(steps)
-            for name, seconds in running.items():
-                found[name].predicted.append(_predicted(times, bucket_mb, latencies[name], bandwidth))
-                found[name].seconds.extend(next(seconds) for _ in range(steps))
-        results.extend(found.values())
-    return results
+    of_names = {name: IMPLEMENTATIONS[name].all_reduce for name in names}
+    links = {name: Link(latency(all_reduce), bandwidth) if bandwidth else fitted_link(all_reduce)
+             for name, all_reduce in of_names.items()}  # fmt: skip
+    found = [Result(name, bucket_mb, [], []) for bucket_mb in bucket_mbs for name in names]
+    running = [_seconds_of_steps(each.name, each.bucket_mb, micro_batches, sequences) for each in found]
+    for _ in range(rounds):
+        times = layer_times(steps, sequences)
+        for result, seconds in zip(found, running, strict=True):
+            result.predicted.append(_predicted(times, result.bucket_mb, micro_batches, links[result.name]))
+            result.seconds.extend(next(seconds) for _ in range(steps))
+    return found
 
 
-def _predicted(times: StepTimes, bucket_mb: float, latency: float, bandwidth: float) -> Step:
+def _predicted(times: StepTimes, bucket_mb: float, micro_batches: int, link: Link) -> Step:
     count = dist.get_world_size()
     return simulate_step(
-        times.layers, lambda size: all_reduce_seconds("ring", size, count, latency, bandwidth),
-        bucket_mb=bucket_mb, first_bucket_mb=bucket_mb, optimizer_seconds=times.optimizer_seconds,
+        times.layers, lambda size: all_reduce_seconds("ring", size, count, link.latency, link.bandwidth),
+        bucket_mb=bucket_mb, first_bucket_mb=bucket_mb, micro_batches=micro_batches,
+        optimizer_seconds=times.optimizer_seconds,
     )  # fmt: skip
 
 
@@ -139,20 +146,35 @@ def latency(all_reduce: Callable[[torch.Tensor], object]) -> float:
     return median(calls) / terms("ring", dist.get_world_size()).messages
 
 
-def layer_times(repeats: int = 9) -> StepTimes:
+def fitted_link(all_reduce: Callable[[torch.Tensor], object]) -> Link:
+    """What all-reduces of several sizes say of the links, on the rank where they take longest.
+
+    Between at least two ranks, all of which get the same answer.
+    """
+    of_this_rank = [
+        median(seconds_of(lambda tensor=tensor: all_reduce(tensor)) for _ in range(_FITTED_CALLS))
+        for tensor in (torch.ones(size // 4) for size in _FITTED_SIZES)
+    ]
+    of_ranks: list[list[float]] = [[] for _ in range(dist.get_world_size())]
+    dist.all_gather_object(of_ranks, of_this_rank)
+    found = fit("ring", _FITTED_SIZES, [max(times) for times in zip(*of_ranks, strict=True)], len(of_ranks))
+    return Link(found.latency, found.bandwidth)
+
+
+def layer_times(repeats: int = 9, sequences: int = BATCH) -> StepTimes:
     """What the layers of the small GPT take on all ranks at once."""
-    module, optimizer, loss_of = training()
+    module, optimizer, loss_of = training(sequences)
     return measure_layers(module, lambda: loss_of(module), optimizer, repeats)
 
 
-def training() -> tuple[
-    torch.nn.Module, torch.optim.Optimizer, Callable[[torch.nn.Module], torch.Tensor]
-]:
+def training(
+    sequences: int = BATCH,
+) -> tuple[torch.nn.Module, torch.optim.Optimizer, Callable[[torch.nn.Module], torch.Tensor]]:
     """The small GPT, its optimizer, and the loss of a module on this rank's batch: the same at each call."""
     torch.manual_seed(0)
     module = GPT(CONFIG, attention="fused")
     generator = torch.Generator().manual_seed(dist.get_rank())
-    inputs, targets = corpus.batch(corpus.tokens(), BATCH, CONFIG.context, generator)
+    inputs, targets = corpus.batch(corpus.tokens(), sequences, CONFIG.context, generator)
 
     def loss_of(module: torch.nn.Module) -> torch.Tensor:
         return torch.nn.functional.cross_entropy(module(inputs).flatten(0, 1), targets.flatten())
@@ -160,16 +182,20 @@ def training() -> tuple[
     return module, torch.optim.AdamW(module.parameters(), lr=1e-4), loss_of
 
 
-def _seconds_of_steps(
-    wrap: Callable[[torch.nn.Module, float], torch.nn.Module], bucket_mb: float
-) -> Iterator[float]:
+def _seconds_of_steps(name: str, bucket_mb: float, micro_batches: int, sequences: int) -> Iterator[float]:
     """Seconds of one step after the other."""
-    module, optimizer, loss_of = training()
-    parallel = wrap(module, bucket_mb)
+    module, optimizer, loss_of = training(sequences)
+    parallel = IMPLEMENTATIONS[name].wrap(module, bucket_mb)
+
+    def backward() -> None:
+        (loss_of(parallel) / micro_batches).backward()
 
     def step() -> None:
         optimizer.zero_grad()
-        loss_of(parallel).backward()
+        with parallel.no_sync():
+            for _ in range(micro_batches - 1):
+                backward()
+        backward()
         if hasattr(parallel, "finish"):
             parallel.finish()
         optimizer.step()

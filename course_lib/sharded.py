@@ -12,6 +12,7 @@ of the gradient, and that is all it needs to update the same chunk of the weight
 there, on 1/N of the weights, and the all-gather spreads new weights instead of gradients.  It is as many
 bytes on the wire, and Adam's moments and the fp32 master weights exist only once among all ranks: with 16-bit
 weights 4P + 12P/N bytes on each rank in the place of 16P (ZeRO, arXiv 1910.02054, sections 5.1 and 7).
+The host never waits for a GPU.  (Written for it, and not yet run there.)
 """
 
 from __future__ import annotations

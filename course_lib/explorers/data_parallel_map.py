@@ -25,6 +25,7 @@ from course_lib.explorers.fast_canvas import layer_on_top, log_axis
 from course_lib.explorers.free_places import Places
 from course_lib.explorers.map_grid import (
     CARDS,
+    COLUMNS,
     COMPUTE_SHARE,
     COSTLY,
     HIDES,
@@ -40,7 +41,7 @@ from course_lib.explorers.map_grid import (
     Setting,
     Spot,
     grid,
-    models,
+    model_near,
     spot,
 )
 from course_lib.explorers.memory_wall import count, size
@@ -96,6 +97,7 @@ _HERE = {"marker": "*", "markersize": 17, "markerfacecolor": "black", "markeredg
 _EDGES = {"colors": "black", "linewidths": 1.3}
 _CRITICAL = {"color": "black", "linewidth": 1.6, "linestyle": "--"}
 _MARK_SIZE, _HERE_SIZE, _LINE_SIZE = 0.24, 0.3, 0.08  # that texts keep clear of
+_ABOVE_AXIS = 0.6
 
 
 def figure(choice: Choice) -> Picture:
@@ -121,7 +123,7 @@ class Drawing:
         axes.tick_params(labelsize=FONT)
         axes.set_xlabel("parameters P of the model", fontsize=FONT)
         axes.set_ylabel("data-parallel ranks N", fontsize=FONT)
-        self._mesh = axes.pcolormesh(_X_EDGES, _Y_EDGES, np.zeros((len(RANKS), len(models()))),
+        self._mesh = axes.pcolormesh(_X_EDGES, _Y_EDGES, np.zeros((len(RANKS), len(COLUMNS))),
                                      cmap=_COLORS, norm=_NORM)  # fmt: skip
         self._edges = axes.add_collection(LineCollection([], **_EDGES), autolim=False)
         self._critical = axes.axhline(0, **_CRITICAL)
@@ -134,7 +136,7 @@ class Drawing:
             numbers.artist, self._names.artist, self._examples.artist,
         ])  # fmt: skip
         for row, text in enumerate(("cost in", "examples")):
-            page.text(_BESIDE, _TOP - 0.28 + 0.15 * row, text, ha="center", va="center", fontsize=FONT)
+            page.text(WIDTH - 0.05, _TOP - 0.28 + 0.15 * row, text, ha="right", va="center", fontsize=FONT)
         _draw_keys(self.figure, page)
 
     def show(self, choice: Choice) -> None:
@@ -144,7 +146,7 @@ class Drawing:
         self._edges.set_segments(_borders(cells.region))
         critical = log10(setting.critical_ranks)
         self._critical.set_ydata([critical, critical])
-        here = log10(choice.spot.parameters), log10(choice.ranks)
+        here = log10(model_near(choice.parameters).config.parameters), log10(choice.ranks)
         self._here.set_data(*([each] for each in here))
         self._names.show(_names(cells, setting, here))
         self._examples.show((_times(setting.examples(ranks)), _BESIDE, _down(log10(ranks)))
@@ -162,7 +164,7 @@ def _cell_edges(values: Sequence[float], least: float, most: float) -> np.ndarra
     return np.array([log10(least), *(logs[:-1] + logs[1:]) / 2, log10(most)])
 
 
-_X_EDGES = _cell_edges([model.config.parameters for model in models()], LEAST, MOST)
+_X_EDGES = _cell_edges(COLUMNS, LEAST, MOST)
 _Y_EDGES = _cell_edges(RANKS, _FEWEST_END, _MOST_END)
 
 
@@ -211,7 +213,8 @@ def _names(cells: Grid, setting: Setting, here: tuple[float, float]) -> Iterator
     above = np.broadcast_to((places.rows < critical)[:, None], region.shape)
     yield from places.put(_BEYOND, above, near_row=critical)
     for index, name in enumerate(REGIONS):
-        yield from places.put(_name_options(name, setting), region == index)
+        low = _BOTTOM - _ABOVE_AXIS if name == WALL else None  # the middle is where most runs are
+        yield from places.put(_name_options(name, setting), region == index, near_row=low)
 
 
 _BEYOND = ("batch beyond critical", "beyond critical")
@@ -341,21 +344,21 @@ def _named_rate(rate: float) -> str:
     return rate_text(rate) + (f": {_RATES[rate]}" if rate in _RATES else "")
 
 
-_RATES = {
-    125e6: "1 Gbit/s", 1.25e9: "10 Gbit/s", 12.5e9: "100 Gbit/s", 25e9: "InfiniBand HDR",
-    50e9: "InfiniBand NDR", 100e9: "InfiniBand XDR", 300e9: "NVLink 3", 450e9: "NVLink 4", 900e9: "NVLink 5",
+_RATES = {  # IB: InfiniBand, each port; NVLink: each GPU (ml-engineering)
+    125e6: "1 Gbit/s", 1.25e9: "10 Gbit/s", 12.5e9: "100 Gbit/s", 25e9: "IB HDR",
+    50e9: "IB NDR", 100e9: "IB XDR", 300e9: "NVLink 3", 450e9: "NVLink 4", 900e9: "NVLink 5",
 }  # fmt: skip
 _STOPS = {  # how a value is written, and all values
     "card": (lambda name: ACCELERATORS[name].name, CARDS),
-    "bandwidth": (_named_rate, list(_RATES)),
     "latency": (_latency_text, [0.0, 1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3]),
+    "bandwidth": (_named_rate, list(_RATES)),
     "tokens": (lambda tokens: f"{tokens:,}", [SEQUENCE * 2**n for n in range(7)]),
     "micro_batches": (str, [2**n for n in range(7)]),
     "loss": (lambda loss: f"{loss:g} nats", [2 + n / 4 for n in range(9)]),
-    "parameters": (count, [model.config.parameters for model in models()]),
+    "parameters": (count, COLUMNS[::2]),
     "ranks": (lambda ranks: f"{ranks:,}", [2**n for n in range(13)]),
 }  # fmt: skip
 _DESCRIPTIONS = {
-    "card": "card", "bandwidth": "link", "latency": "latency", "tokens": "tokens of a rank",
+    "card": "card", "latency": "latency", "bandwidth": "link", "tokens": "tokens of a rank",
     "micro_batches": "micro-batches K", "loss": "loss", "parameters": "parameters P", "ranks": "ranks N",
 }  # fmt: skip

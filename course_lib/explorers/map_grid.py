@@ -2,7 +2,7 @@
 
     setting = Setting(card="h100-sxm", latency=10e-6, bandwidth=50e9, tokens=8192, micro_batches=1)
     spot(setting, parameters=1_300_000_000, ranks=64).utilization
-    grid(setting).utilization                     # for RANKS, and for the models of MODELS, at once
+    grid(setting).utilization                     # for RANKS and COLUMNS of models, at once
 
 Nothing here was measured.  Models have GPT-3's proportions, and keep and compute what ``memory``,
 ``activations`` and ``TransformerConfig.flops_per_token`` say.  Their steps are the simulator's, with buckets
@@ -156,8 +156,12 @@ def _layers(config: TransformerConfig, flops: float, sequences: int = 1) -> list
 
 def model_near(parameters: float) -> Model:
     """The one whose number of parameters is nearest, as a ratio.  Raises ValueError off the map."""
-    wanted = number("parameters", parameters, least=LEAST, most=MOST)
-    return _model(min(_LAYERS, key=lambda layers: abs(log(PARAMETERS[layers - _LAYERS[0]] / wanted))))
+    return _model(_LAYERS[_nearest(number("parameters", parameters, least=LEAST, most=MOST))])
+
+
+def _nearest(parameters: float) -> int:
+    """Its place in PARAMETERS."""
+    return min(range(len(PARAMETERS)), key=lambda place: abs(log(PARAMETERS[place] / parameters)))
 
 
 # --- one place on the map ---
@@ -220,16 +224,12 @@ def spot(setting: Setting, parameters: float, ranks: int) -> Spot:
 
 _COLUMNS, _PER_OCTAVE = 72, 4
 RANKS = [*range(1, 8), *(round(2 ** (n / _PER_OCTAVE)) for n in range(3 * _PER_OCTAVE, 12 * _PER_OCTAVE + 1))]
-
-
-@lru_cache(maxsize=1)
-def models() -> list[Model]:
-    """Those of the grid, the smallest first: nearly evenly spaced as powers of ten."""
-    return list({id(each): each for each in map(model_near, np.geomspace(LEAST, MOST, _COLUMNS))}.values())
+_PLACES = sorted(set(map(_nearest, np.geomspace(LEAST, MOST, _COLUMNS))))  # nearly even, as powers of ten
+COLUMNS = [PARAMETERS[place] for place in _PLACES]
 
 
 class Grid(NamedTuple):
-    """``utilization`` and ``region``, an index of REGIONS, of each of RANKS and, along a row, of models().
+    """``utilization`` and ``region``, an index of REGIONS, of each of RANKS and, along a row, of COLUMNS.
 
     Behind the memory wall no step runs: the utilization is NaN.
     """
@@ -239,7 +239,7 @@ class Grid(NamedTuple):
 
 
 def grid(setting: Setting) -> Grid:
-    columns = [_column(setting, model) for model in models()]
+    columns = [_column(setting, _model(_LAYERS[place])) for place in _PLACES]
     return Grid(*(np.stack(each, axis=1) for each in zip(*columns, strict=True)))
 
 

@@ -44,7 +44,7 @@ LEFT_OUT = (
     "topology: links inside a machine and between machines are of one kind",
     "NCCL's trees and parallel rings, and sums made in the switch",
     "compute that communication slows down, on shared cores or memory",
-    "other optimizers' messages",
+    "optimizers that communicate, as ZeRO's",
     "data loading, checkpoints, failures and restarts",
 )
 _MOST_JITTER = 2.0  # beyond, the slowest of 4,096 ranks would take thousands of times as long as most
@@ -97,12 +97,12 @@ class ClusterStep:
     @property
     def idle_seconds(self) -> float:
         """From a rank's backward pass to the last one's: what it waits for ranks that are late.  The mean."""
-        return float(self.backward_ends.max() - self.backward_ends.mean())
+        return float((self.backward_ends.max() - self.backward_ends).mean())
 
     @property
     def exposed_seconds(self) -> float:
         """What ranks wait for links, when no backward pass is under way any more.  The mean."""
-        return max(0.0, float(self.communication_ends.mean() - self.backward_ends.max()))
+        return max(0.0, float((self.communication_ends - self.backward_ends.max()).mean()))
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,8 @@ class Settings:
     ``checkpoint``: a folder to write checkpoints to, after every ``checkpoint_every`` steps, and to resume
     from.  ``stop_after``: end, as if asked to, after so many steps.  ``log``: a file that gets a line of JSON
     for each step.  ``print_every``: steps between two lines.  ``utilization``: measure this machine's peak
-    first, for U.  ``quiet``: no lines.  ``timeout``: seconds until ranks that don't answer are given up.
+    first, for U.  ``quiet``: no lines, and no progress bar.  ``timeout``: seconds until ranks that don't
+    answer are given up.
     """
 
     steps: int = 200

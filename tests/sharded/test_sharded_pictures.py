@@ -28,7 +28,8 @@ def test_marks_are_the_formula_whatever_was_measured():
     assert bars(picture)["optimizer state, measured"] == [(0.006, 0.004)]
     [axes] = picture.axes
     [marks] = [line for line in axes.lines if line.get_label() == "formula: 4 + 12/N"]
-    assert marks.get_ydata().tolist() == [10, pytest.approx(4 + 12 * 16 / 1000)]  # of 1000, the longest chunk has 16
+    # Of 1000, the longest chunk has 16.
+    assert marks.get_ydata().tolist() == [10, pytest.approx(4 + 12 * 16 / 1000)]
     assert [text.get_text() for text in axes.get_xticklabels()] == ["2", "64"]
 
 
