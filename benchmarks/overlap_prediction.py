@@ -6,8 +6,8 @@
 Three rates, three bucket sizes, K = 1 and 4 micro-batches, the course's buckets and torch's DDP.  As
 ``course_lib.overlap_timing`` predicts and measures them: the ratios are medians over rounds, in each of which
 all bucket sizes and implementations take turns.  Layers are timed with all N ranks at once, so that where
-ranks share cores this is in the prediction, too; links are fitted to all-reduces, which share them as well.
-At the end: how long it takes to simulate a step of 4,096 ranks.
+ranks share cores this is in the prediction, too; the links' rate is that of an all-reduce, which also needs
+the cores.  At the end: how long it takes to simulate a step of 4,096 ranks.
 
 The exit status is 1 if a prediction is off by more than 10%, if that simulation takes longer than 50 ms, and
 also if the rounds' ratios differ so much that nothing can be said: ranks need the machine for themselves.
@@ -56,7 +56,7 @@ def compare(count: int) -> list[float]:
         for micro_batches in MICRO_BATCHES:
             results = overlap_timing.measure(
                 BUCKETS, Links(rate, kind="real"), count=count, rounds=ROUNDS, steps=1,
-                micro_batches=micro_batches, sequences=BATCH // micro_batches, fitted=True,
+                micro_batches=micro_batches, sequences=BATCH // micro_batches, measured_rate=True,
             )  # fmt: skip
             off += [_row(result, f"{count:3} {rate:>8} {micro_batches:3}") for result in results]
     return off

@@ -4,8 +4,8 @@
         result.name, result.bucket_mb, result.step.seconds, result.seconds
 
 Predicted is the simulator's step, from what is measured beside it: the layers' times on all ranks at once
-without communication, and a link.  That has the links' own rate, and the latency of all-reduces of one
-number; or both are fitted to all-reduces of several sizes.  Nothing is fitted to measured steps.  A step is
+without communication, and a link.  That has the latency of all-reduces of one number, and the links' own
+rate, or that of a large all-reduce.  Nothing is fitted to measured steps.  A step is
 all of it: forward, backward, exposed communication, optimizer.  Whatever is compared takes turns, so that
 what else the machine does meets all of it.
 """
@@ -24,7 +24,7 @@ from course_lib import corpus, ranks
 from course_lib.all_reduce import ring
 from course_lib.all_reduce_timing import slowest
 from course_lib.arguments import one_of, whole_number
-from course_lib.cost_model import all_reduce_seconds, fit, terms
+from course_lib.cost_model import all_reduce_seconds, terms
 from course_lib.layer_times import StepTimes
 from course_lib.layer_times import measure as measure_layers
 from course_lib.links import Links
@@ -37,8 +37,7 @@ CONFIG = TransformerConfig(layers=4, hidden=192, heads=4, vocab=corpus.VOCAB, co
 BATCH = 4  # sequences
 RING, DDP = "course's ring", "torch's DDP"
 _SMALL_CALLS = 50
-# Bytes that a link is fitted to.  Between them, an idle link's burst would make it look faster than it is.
-_FITTED_SIZES, _FITTED_CALLS = (2**12, 2**21, 2**23), 3
+_LARGE = 2**23  # bytes, of which an idle link's burst is a small part
 
 
 class Implementation(NamedTuple):
@@ -90,18 +89,19 @@ class Result(NamedTuple):
 def measure(
     bucket_mbs: Sequence[float], links: Links, names: Sequence[str] = tuple(IMPLEMENTATIONS), *,
     count: int = 2, rounds: int = 5, steps: int = 3, micro_batches: int = 1, sequences: int = BATCH,
-    fitted: bool = False,
+    measured_rate: bool = False,
 ) -> list[Result]:  # fmt: skip
     """Predicted and measured steps of each implementation with buckets of each size, on ``count`` ranks.
 
     A predicted step comes from each of the ``rounds``, and ``steps`` measured ones, of the slowest rank each.
-    A step has ``micro_batches`` of ``sequences`` on each rank.  ``fitted``: predict from what all-reduces
-    take, not from the links' own rate.  On links that are paced in software, DDP's messages are not slow, and
-    DDP is left out.  Raises ValueError for an unknown name.
+    A step has ``micro_batches`` of ``sequences`` on each rank.  ``measured_rate``: predict from that of an
+    all-reduce in each round, not from the links' own.  On links that are paced in software, DDP's messages
+    are not slow, and DDP is left out.  Raises ValueError for an unknown name.
     """
     chosen = [one_of("name", name, IMPLEMENTATIONS) for name in names if links.is_real or name != DDP]
-    of_ranks = ranks.run(_compare, count, list(bucket_mbs), chosen, None if fitted else links.bandwidth,
-                         rounds, steps, whole_number("micro_batches", micro_batches), sequences,
+    bandwidth = None if measured_rate else links.bandwidth
+    of_ranks = ranks.run(_compare, count, list(bucket_mbs), chosen, bandwidth, rounds, steps,
+                         whole_number("micro_batches", micro_batches), sequences,
                          links=links, timeout=120)  # fmt: skip
     return [
         same[0]._replace(seconds=slowest(each.seconds for each in same))
@@ -115,13 +115,12 @@ def _compare(
 ) -> list[Result]:  # fmt: skip
     """Inside a rank, whose link carries ``bandwidth`` bytes/s; None: that is to be found."""
     torch.set_num_threads(1)  # several would wait for each other wherever the cores are shared
-    of_names = {name: IMPLEMENTATIONS[name].all_reduce for name in names}
-    links = {name: Link(latency(all_reduce), bandwidth) if bandwidth else fitted_link(all_reduce)
-             for name, all_reduce in of_names.items()}  # fmt: skip
+    all_reduces = {name: IMPLEMENTATIONS[name].all_reduce for name in names}
     found = [Result(name, bucket_mb, [], []) for bucket_mb in bucket_mbs for name in names]
     running = [_seconds_of_steps(each.name, each.bucket_mb, micro_batches, sequences) for each in found]
     for _ in range(rounds):
         times = layer_times(steps, sequences)
+        links = {name: measured_link(all_reduces[name], bandwidth) for name in names}
         for result, seconds in zip(found, running, strict=True):
             result.predicted.append(_predicted(times, result.bucket_mb, micro_batches, links[result.name]))
             result.seconds.extend(next(seconds) for _ in range(steps))
@@ -146,19 +145,28 @@ def latency(all_reduce: Callable[[torch.Tensor], object]) -> float:
     return median(calls) / terms("ring", dist.get_world_size()).messages
 
 
-def fitted_link(all_reduce: Callable[[torch.Tensor], object]) -> Link:
-    """What all-reduces of several sizes say of the links, on the rank where they take longest.
+def measured_link(
+    all_reduce: Callable[[torch.Tensor], object], bandwidth: float | None = None
+) -> Link:
+    """The link of the cost model's ring that takes as long as this all-reduce on the slowest rank.
 
-    Between at least two ranks, all of which get the same answer.
+    Its latency from sums of one number, its bandwidth, unless that is given, from one of 8 MiB.  Between at
+    least two ranks, all of which get the same answer.
     """
-    of_this_rank = [
-        median(seconds_of(lambda tensor=tensor: all_reduce(tensor)) for _ in range(_FITTED_CALLS))
-        for tensor in (torch.ones(size // 4) for size in _FITTED_SIZES)
-    ]
-    of_ranks: list[list[float]] = [[] for _ in range(dist.get_world_size())]
-    dist.all_gather_object(of_ranks, of_this_rank)
-    found = fit("ring", _FITTED_SIZES, [max(times) for times in zip(*of_ranks, strict=True)], len(of_ranks))
-    return Link(found.latency, found.bandwidth)
+    messages, tensors = terms("ring", dist.get_world_size())
+    of_a_message = _slowest(latency(all_reduce))
+    if bandwidth is None:
+        tensor = torch.ones(_LARGE // 4)
+        large = _slowest(seconds_of(lambda: all_reduce(tensor)))
+        bandwidth = tensors * _LARGE / (large - messages * of_a_message)
+    return Link(of_a_message, bandwidth)
+
+
+def _slowest(seconds: float) -> float:
+    """Of all ranks."""
+    of_ranks = [0.0] * dist.get_world_size()
+    dist.all_gather_object(of_ranks, seconds)
+    return max(of_ranks)
 
 
 def layer_times(repeats: int = 9, sequences: int = BATCH) -> StepTimes:
