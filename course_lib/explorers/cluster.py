@@ -344,10 +344,10 @@ _STOPS = {  # how a value is written, and all values
     "rate": (rate_text, [rate * 1e6 / 8 for rate in (100, 200, 400, 800, 1000, 10_000, 100_000)]),
     "bucket_mb": (lambda size: f"{size:g} MiB", [LEAST_MB * 2**n for n in range(9)]),
     "micro_batches": (str, [1, 2, 4, 8, 16]),
-    "slower": (lambda times: f"{times:g} times slower", [1.0, 1.5, 2.0, 5.0, 10.0, 100.0]),
+    "slower": (lambda times: f"rate / {times:g}", [1.0, 1.5, 2.0, 5.0, 10.0, 100.0]),
     "jitter": (lambda spread: f"{spread:.0%}", [0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5]),
 }  # fmt: skip
 _DESCRIPTIONS = {
     "ranks": "ranks N", "rate": "rate of each link", "bucket_mb": "bucket size",
-    "micro_batches": "micro-batches K", "slower": "one link", "jitter": "spread of ranks",
+    "micro_batches": "micro-batches K", "slower": "one slow link", "jitter": "spread of ranks",
 }  # fmt: skip
