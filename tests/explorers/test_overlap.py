@@ -116,7 +116,7 @@ def test_a_work_is_as_fast_as_the_step_that_was_measured_without_communication()
     assert step.backward_end + work.optimizer_seconds == pytest.approx(0.16)
     assert step.backward_end / work.optimizer_seconds == pytest.approx(computed.backward_end / 5e-3)
     assert [bucket.bytes for bucket in step.buckets] == [bucket.bytes for bucket in computed.buckets]
-    assert work.measured and "as fast as a step without communication that was measured: 160 ms" in work.origin
+    assert work.measured and "a step without communication that was measured: 160 ms" in work.origin
     assert points_of([stored]) == []  # no point of the sweep
     for none_or_two in ([], [stored, stored]):
         with pytest.raises(ValueError, match="part 'compute alone': expected one"):
