@@ -73,14 +73,15 @@ class Point(NamedTuple):
 
 
 def points_of(measured: Iterable[Measurement]) -> list[Point]:
-    """Points from those measurements that say implementation, bucket_mb, rate and ranks, in seconds.
+    """Points from measurements in seconds that say implementation, bucket_mb, rate and ranks.
 
     A rate is one that Links takes: a text such as "400mbit", or bytes/s.  Without micro_batches, it was one.
+    Those of another ``part`` than "measured" are left out.
     """
     return [
         Point(has["implementation"], has["bucket_mb"], bytes_per_second(has["rate"]), has["ranks"],
               has.get("micro_batches", 1), each.value)
-        for each in measured for has in [each.conditions] if "implementation" in has
+        for each in measured for has in [each.conditions] if has.get("part", "measured") == "measured"
     ]  # fmt: skip
 
 
