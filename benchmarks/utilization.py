@@ -39,7 +39,7 @@ def unexplained(overlap: bool) -> list[float]:
 def main() -> int:
     print(f"{measurements.machine()}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
     without, with_overlap = (statistics.median(unexplained(overlap)) for overlap in (False, True))
-    print(f"unexplained without overlap {without:.1%}, limit {MOST_UNEXPLAINED:.0%}; with it {with_overlap:.1%}")
+    print(f"unexplained: {without:.1%}, at most {MOST_UNEXPLAINED:.0%}; with overlap {with_overlap:.1%}")
     return int(abs(without) > MOST_UNEXPLAINED)
 
 
