@@ -2,6 +2,7 @@
 
     measured = measure_parts(CONFIG, batch=8, sequence=128, count=2)
     measured.parts.utilization, measured.parts.shares(), measured.spread
+    shown(measured)                                                # for a figure, with its origin
 
 All of it comes from one run of ranks, which do the same thing at the same time; the parts take turns, so that
 whatever else the machine does meets all of them.  A small GPT learns the course's text.
@@ -17,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import fmean, median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -29,7 +30,7 @@ from course_lib.machine import usable_cores
 from course_lib.overlap import BucketedDataParallel
 from course_lib.timing import seconds_of
 from course_lib.transformer import GPT, TransformerConfig, a_config
-from course_lib.utilization import Parts
+from course_lib.utilization import MOST_UNEXPLAINED, Parts
 
 if TYPE_CHECKING:
     from course_lib.links import Links
@@ -41,29 +42,59 @@ _WARM_UP = 2  # rounds, in which buffers are made
 
 @dataclass(frozen=True)
 class MeasuredParts:
-    """``parts`` are medians over the repeats.  ``spread``: how much the repeats of the whole step differ.
+    """``parts`` are medians over the ``repeats``.  ``spread``: how much the repeats of the whole step differ.
 
     Where it is above ``measurements.CALM`` the machine was busy, and the parts should not be shown.
+    ``conditions``: what was chosen, such as ranks, bucket_mb, overlap.
     """
 
     parts: Parts
     tokens_per_second: float
     spread: float
+    repeats: int
+    conditions: dict[str, measurements.Condition]
+    links: Links | None = None
+
+    @property
+    def setting(self) -> str:
+        """The conditions that matter most, for a title."""
+        has = self.conditions
+        many = f"{has['ranks']} rank{'s' * (has['ranks'] > 1)}"
+        links = [] if self.links is None else [self.links.label]
+        overlap = "overlapped" if has["overlap"] else "not overlapped"
+        return ", ".join([many, *links, f"buckets of {has['bucket_mb']} MiB", overlap])
 
 
-def shown(measured: MeasuredParts, links: Links | None = None) -> tuple[Parts, str, str]:
-    """The parts for a picture, what it must say of their origin, and why they are not this machine's, or "".
+class ShownParts(NamedTuple):
+    """``setting`` and ``label``: what a picture must say of the conditions, and of the origin of its numbers.
 
-    As ``measurements.Series.finish``: they are kept, or the course's recorded ones take their place where the
-    machine was busy.
+    ``note``: why they are not this machine's, or why they should not be trusted; "" if neither.
     """
+
+    parts: Parts
+    setting: str
+    label: str
+    note: str
+
+
+def shown(measured: MeasuredParts) -> ShownParts:
+    """The parts for a picture: kept, or where the machine was busy the course's recorded ones in their place.
+
+    As ``measurements.Series.finish``.  Recorded ones take their place only if they were measured under the
+    same conditions.  Where much of the step is left unexplained, ``note`` says that, too.
+    """
+    parts, label, why = _chosen(measured)
+    return ShownParts(parts, measured.setting, label, " ".join(filter(None, [why, _unexplained(parts)])))
+
+
+def _chosen(measured: MeasuredParts) -> tuple[Parts, str, str]:
     if measured.spread <= measurements.CALM:
-        measurements.keep(_points(measured, links))
+        measurements.keep(_points(measured))
         return measured.parts, "measured here", ""
     busy = f"This machine was busy: repeats of the step differ by {measured.spread:.0%}."
-    stand_in = measurements.recorded("step-parts")
+    stand_in = [point for point in measurements.recorded("step-parts") if _is_same(point, measured)]
     if not stand_in:
-        return measured.parts, "measured here, on a busy machine", f"{busy} Do not trust this picture."
+        return measured.parts, "measured here, on a busy machine", f"{busy} Do not trust these parts."
     origin = measurements.origin_of(stand_in[0])
     seconds = {point.conditions["part"]: point.value for point in stand_in}
     # Shares need the time at peak only, which a peak of 1 FLOP/s makes of the FLOPs.
@@ -71,14 +102,36 @@ def shown(measured: MeasuredParts, links: Links | None = None) -> tuple[Parts, s
     return parts, origin, f"{busy} So these parts were {origin}."
 
 
-def _points(measured: MeasuredParts, links: Links | None) -> list[measurements.Measurement]:
-    parts = measured.parts
+def _is_same(point: measurements.Measurement, measured: MeasuredParts) -> bool:
+    conditions = {name: value for name, value in point.conditions.items() if name != "part"}
+    return (conditions, point.links) == (measured.conditions, _label(measured.links))
+
+
+def _unexplained(parts: Parts) -> str:
+    if parts.is_explained:
+        return ""
+    share = f"{abs(parts.unexplained) / parts.step:.0%}"
+    what = f"leave {share} of the step unexplained"
+    if parts.unexplained < 0:
+        what = f"are together {share} longer than the step"
+    return (
+        f"The parts {what}, and {MOST_UNEXPLAINED:.0%} is the most that should be: do not trust them. "
+        "(Beside overlapped communication, computing takes longer than alone.)"
+    )
+
+
+def _label(links: Links | None) -> str:
+    return "" if links is None else links.label
+
+
+def _points(measured: MeasuredParts) -> list[measurements.Measurement]:
+    parts, links = measured.parts, measured.links
     seconds = {name: getattr(parts, name) for name in _Round.__dataclass_fields__}
     kind = "none" if links is None else "real" if links.is_real else "paced"
     return [
         measurements.Measurement(
-            "step-parts", value, "s", {"part": name}, 1, measured.spread, kind,
-            "" if links is None else links.label, measurements.machine(), ranks.device_kind(1),
+            "step-parts", value, "s", {"part": name, **measured.conditions}, measured.repeats,
+            measured.spread, kind, _label(links), measurements.machine(), ranks.device_kind(1),
             datetime.now(UTC).isoformat(timespec="seconds"),
         )
         for name, value in {**seconds, "at_peak": parts.at_peak}.items()
@@ -144,8 +197,19 @@ def measure_parts(
         flops=count * batch * sequence * config.flops_per_token(sequence),
         **{name: median(getattr(each, name) for each in rounds) for name in _Round.__dataclass_fields__},
     )
+    conditions = {
+        "ranks": count, "bucket_mb": f"{bucket_mb:g}", "first_bucket_mb": f"{first_bucket_mb:g}",
+        "overlap": overlap, "all_reduce": _name(all_reduce or ring), "parameters": config.parameters,
+        "batch": batch, "sequence": sequence,
+    }  # fmt: skip
     tokens_per_second = count * batch * sequence / parts.step
-    return MeasuredParts(parts, tokens_per_second, measurements.spread(each.step for each in rounds))
+    spread = measurements.spread(each.step for each in rounds)
+    return MeasuredParts(parts, tokens_per_second, spread, repeats, conditions, links)
+
+
+def _name(function: Callable) -> str:
+    """Of an all-reduce: as it was defined; of a partial one, that of what it calls."""
+    return getattr(getattr(function, "func", function), "__name__", type(function).__name__)
 
 
 @dataclass(frozen=True)

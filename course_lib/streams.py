@@ -15,7 +15,7 @@ lets an operation of the second begin after those of the first (CUDA C++ Program
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,7 +26,10 @@ _Clock = dict[str, int]  # stream -> how many of its operations are over
 
 @dataclass(frozen=True)
 class Launch:
-    """An operation that reads and writes named pieces of memory, and takes ``seconds``."""
+    """An operation that reads and writes named pieces of memory, and takes ``seconds``.
+
+    Raises ValueError for a single name in the place of a tuple of them, and for seconds that can't be.
+    """
 
     name: str
     stream: str
@@ -35,6 +38,11 @@ class Launch:
     seconds: float = 1e-5
 
     def __post_init__(self) -> None:
+        for what in ("reads", "writes"):
+            names = getattr(self, what)
+            if isinstance(names, str):  # would be taken letter by letter
+                raise ValueError(f"{what}={names!r}: expected a tuple of names, such as ({names!r},)")
+            object.__setattr__(self, what, tuple(names))
         number("seconds", self.seconds, least=0)
 
 
@@ -71,7 +79,7 @@ class Run(NamedTuple):
     end: float
 
 
-def races(program: Sequence[Command]) -> list[Race]:
+def races(program: Iterable[Command]) -> list[Race]:
     """Each two operations, in the order of their launches, that touch the same memory without being ordered.
 
     It does not depend on how long operations take: a race may well go right a thousand times.
@@ -91,7 +99,7 @@ def _conflicts(first: Launch, second: Launch) -> set[str]:
     return (set(first.writes) & {*second.reads, *second.writes}) | (set(first.reads) & set(second.writes))
 
 
-def _known(program: Sequence[Command]) -> Iterator[tuple[Launch, _Clock]]:
+def _known(program: Iterable[Command]) -> Iterator[tuple[Launch, _Clock]]:
     """Each operation, and of each stream the number of operations that are over when this one is.
 
     These are vector clocks (Mattern, 1989), which tell whether one event must come before another.
@@ -110,7 +118,7 @@ def _known(program: Sequence[Command]) -> Iterator[tuple[Launch, _Clock]]:
                 clock[stream] = max(clock.get(stream, 0), count)
 
 
-def schedule(program: Sequence[Command], host_seconds: float) -> list[Run]:
+def schedule(program: Iterable[Command], host_seconds: float) -> list[Run]:
     """When each operation runs if it can begin at once, and the host needs so long for each command."""
     host_seconds = number("host_seconds", host_seconds, least=0)
     free: dict[str, float] = {}

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from course_lib.arguments import number, one_of, whole_number
 from course_lib.transformer import RECOMPUTE
 
+MOST_UNEXPLAINED = 0.05  # of a step; above it, its parts are not to be trusted
 _SECONDS_PER_HOUR = 3600
 
 # --- FLOPs of a token ---
@@ -36,12 +37,14 @@ def hardware_flops_per_token(
 ) -> float:
     """FLOPs that the hardware does for one token: ``flops_per_token``, and what is computed a second time.
 
-    ``recompute``: "none"; "selective", the attention scores' part of the forward pass; "full", all of the
-    forward pass, so that the sum is 4/3 of the model's FLOPs.
+    ``recompute``: "none"; "full", all of the forward pass, so that the sum is 4/3 of the model's FLOPs;
+    "selective", attention's products of queries, keys, scores and values, counted as where it was published:
+    Korthikanti et al. (arXiv 2205.05198), equation 8, has 12·L·H·Q·T for them, and so have the HFUs of their
+    table.  (By their text it is a third of that, what their second forward pass takes.)
     """
     needed = flops_per_token(parameters, layers, heads_times_head_dim, sequence)
     attention = _attention(layers, heads_times_head_dim, sequence)
-    again = {"none": 0.0, "selective": attention, "full": needed / 3}
+    again = {"none": 0.0, "selective": 3 * attention, "full": needed / 3}
     return needed + again[one_of("recompute", recompute, RECOMPUTE)]
 
 
@@ -57,9 +60,8 @@ def matmul_flops_per_token(
     """FLOPs of the matrix products alone for one token of a GPT whose MLP is 4·hidden wide; logits included.
 
     Without recomputation 72·L·h²·(1 + s/(6h) + v/(12hL)), and with "selective" s/(3h) in the place of s/(6h):
-    Korthikanti et al. (arXiv 2205.05198), equations 7 and 8.  (Their text says that selective recomputation
-    adds 4·s·h a layer and token; their equation 8, with which their table agrees, adds three times as much.)
-    With "full" 96·L·h²·(1 + s/(6h) + v/(16hL)): Narayanan et al. (arXiv 2104.04473), equation 3.
+    Korthikanti et al. (arXiv 2205.05198), equations 7 and 8; ``hardware_flops_per_token`` says more of the
+    latter.  With "full" 96·L·h²·(1 + s/(6h) + v/(16hL)): Narayanan et al. (arXiv 2104.04473), equation 3.
     """
     wide, length = whole_number("hidden", hidden), whole_number("sequence", sequence)
     passes = {"none": 3, "selective": 3, "full": 4}[one_of("recompute", recompute, RECOMPUTE)]
@@ -87,6 +89,9 @@ def utilization(
 
     With the FLOPs that the model needs this is the model FLOPs utilization, MFU; with those that the hardware
     does, the hardware FLOPs utilization, HFU.  Only MFU says how fast training is: recomputation raises HFU.
+
+    It is not refused above 1, which a peak that was measured on a busy machine may give.  Above 1 with a data
+    sheet's peak, one of the numbers is another device's, type's or unit's.
     """
     achieved = number("tokens_per_second", tokens_per_second, least=0)
     return achieved / peak_tokens_per_second(flops_per_token, devices, peak_flops)
@@ -166,8 +171,13 @@ class Parts:
 
     @property
     def unexplained(self) -> float:
-        """Seconds of the step that no part accounts for."""
+        """Seconds of the step that no part accounts for; below 0, seconds that two parts account for."""
         return self.step - self.compute - self.exposed - self.optimizer - self.data - self.idle
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether at most ``MOST_UNEXPLAINED`` of the step are, either way."""
+        return abs(self.unexplained) <= MOST_UNEXPLAINED * self.step
 
     def shares(self) -> dict[str, float]:
         """What takes the step from peak to U: shares of the step, which add up to 1 with U itself, the last.

@@ -17,16 +17,22 @@ if TYPE_CHECKING:
 
 _FONT_SIZE = 9  # points
 _BAR_HEIGHT = 0.7  # of a row
-_PLAIN = {"linewidth": 1}  # an outline of its own color, so that thin bars are seen
+
+
+def _plain(color: str) -> dict:
+    """With an outline of its own color, so that thin bars are seen."""
+    return {"facecolor": color, "edgecolor": color, "linewidth": 1}
+
+
 _LOOKS = {
     "peak": {"facecolor": "#FFFFFF", "edgecolor": "black", "linewidth": 1},
     "compute below peak": {"facecolor": "#FFFFFF", "edgecolor": color_of("compute"), "hatch": "xxx"},
-    "exposed communication": {"color": color_of("communication"), **_PLAIN},
-    "optimizer": {"color": color_of("optimizer state"), **_PLAIN},
-    "data": {"color": "#6E6E6E", **_PLAIN},
-    "idle": {"facecolor": color_of("idle"), "edgecolor": HATCH_COLOR, "hatch": IDLE_HATCH, **_PLAIN},
+    "exposed communication": _plain(color_of("communication")),
+    "optimizer": _plain(color_of("optimizer state")),
+    "data": _plain("#6E6E6E"),
+    "idle": {"facecolor": color_of("idle"), "edgecolor": HATCH_COLOR, "hatch": IDLE_HATCH, "linewidth": 1},
     "unexplained": {"facecolor": "#FFFFFF", "edgecolor": "black", "linestyle": ":", "linewidth": 1},
-    "achieved": {"color": color_of("compute"), **_PLAIN},
+    "achieved": _plain(color_of("compute")),
 }
 
 
@@ -44,17 +50,17 @@ def waterfall(parts: Parts, title: str) -> Picture:
         f"On the way: {', '.join(list(shares)[:-1])}.")  # fmt: skip
     axes = drawing.add_subplot()
     rows = {"peak": 1.0, **shares}
-    right = 1.0
+    right, ends = 1.0, [0.0, 1.0]
     for row, (name, share) in enumerate(rows.items()):
         left = 0.0 if name in ("peak", "achieved") else right - share
         axes.barh(row, share, _BAR_HEIGHT, left=left, **_LOOKS[name])
+        ends += [left, left + share]
         _write(axes, row, share, share * parts.step)
         right = right if name == "peak" else left
         if name not in ("achieved", "unexplained"):
-            ends = row + _BAR_HEIGHT / 2, row + 1 - _BAR_HEIGHT / 2
-            axes.plot([right, right], ends, color="black", lw=0.8)
-    reach = min(0.0, right), max(1.0, shares["achieved"], 1 - shares["compute below peak"])
-    axes.set(xlim=reach, ylim=(len(rows) - 0.5, -0.5), xlabel="share of the peak (%)")
+            between = row + _BAR_HEIGHT / 2, row + 1 - _BAR_HEIGHT / 2
+            axes.plot([right, right], between, color="black", lw=0.8)
+    axes.set(xlim=(min(ends), max(ends)), ylim=(len(rows) - 0.5, -0.5), xlabel="share of the peak (%)")
     axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
     names = {**dict.fromkeys(rows), "achieved": "achieved: U"}
     axes.set_yticks(range(len(rows)), [names[name] or name for name in rows], fontsize=_FONT_SIZE)

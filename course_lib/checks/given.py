@@ -1,7 +1,9 @@
-"""What the functions of exercises 07 and 08 are given: objects with named parts.  Cases hold plain data.
+"""What learners' functions are given, where a case's plain data has another form: cases hold tuples only.
 
-A check makes them in the rank that calls the function, ``exercise_07.case`` for a learner who tries it.  Each
-case has a process of its own, which imports little for this: so it stands beside the exercises, not in them.
+Some functions get lists, since their exercise says so, and those of exercises 07 and 08 objects whose parts
+have names.  A check makes them in the rank that calls the function, ``exercise_07.case`` for a learner who
+tries it.  Each case has a process of its own, which imports little for this: so it stands beside the
+exercises, not in them.
 """
 
 from __future__ import annotations
@@ -133,6 +135,10 @@ Maker = Callable[[Any], Any]
 
 def as_it_is(argument: Any) -> Any:
     return argument
+
+
+def lists(argument: Sequence[Sequence]) -> list[list]:
+    return [list(each) for each in argument]
 
 
 def spans(rows: Sequence[tuple]) -> list[Span]:

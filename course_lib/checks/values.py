@@ -157,9 +157,15 @@ def describe(value: Any, depth: int = 3) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A number of numpy's as Python's own: `numpy.prod` and the like return them unasked."""
+    """A number of numpy's as Python's own, since `numpy.prod` and the like return them unasked; an array as a
+    list, since a row of a table is as good as a tuple.
+    """
     numpy = sys.modules.get("numpy")
-    if numpy is None or not isinstance(value, numpy.generic):
+    if numpy is None:
+        return value
+    if isinstance(value, numpy.ndarray) and value.size <= _MOST_ITEMS:
+        return value.tolist()
+    if not isinstance(value, numpy.generic):
         return value
     number = value.item()
     return number if type(number) in (int, float, bool) else value

@@ -104,7 +104,7 @@ def size_text(number: int) -> str:
 
 # --- the picture ---
 
-_SIZE = (7.4, 5.0)  # inches
+_SIZE = (7.4, 5.2)  # inches
 _FONT = 9  # points
 _GRAY, _PALE = "#5A5A5A", "#B4B4B4"
 _SIZES = [2**power for power in range(10, 36)]
@@ -133,12 +133,13 @@ _ELSEWHERE = {"color": _PALE, "marker": ".", "markersize": 4, "linestyle": "none
 _BEYOND = 1.3  # axes go so much further than what they show, so that nothing lies on their ends
 
 
-def figure(choice: Choice, points: Sequence[Point] = ()) -> Picture:
+def figure(choice: Choice, points: Sequence[Point] = (), origin: str = "") -> Picture:
     """Draw seconds over bytes for the choice's ranks, and over ranks for its bytes, all logarithmic.
 
     One line for each algorithm, in gray what no all-reduce can reach, and measured points on the same axes.
+    ``origin``: where and when those were measured, as ``measurements.Shown.label`` says it.
     """
-    drawing = Drawing(points)
+    drawing = Drawing(points, origin)
     drawing.show(choice)
     return drawing.figure
 
@@ -146,10 +147,10 @@ def figure(choice: Choice, points: Sequence[Point] = ()) -> Picture:
 class Drawing:
     """The picture of ``figure``, and how it changes.  ``changing`` are the artists that ``show`` moves."""
 
-    def __init__(self, points: Sequence[Point] = ()):
+    def __init__(self, points: Sequence[Point] = (), origin: str = ""):
         points = [_checked(point) for point in points]
         self.figure = Picture(figsize=_SIZE, description="")
-        left, right = (self.figure.add_axes((x, 0.285, 0.41, 0.655)) for x in (0.12, 0.568))
+        left, right = (self.figure.add_axes((x, 0.313, 0.41, 0.63)) for x in (0.12, 0.568))
         log_axis(left.xaxis, LEAST_BYTES / _BEYOND, MOST_BYTES * _BEYOND, _SIZE_TICKS)
         log_axis(right.xaxis, FEWEST_RANKS / _BEYOND, MOST_RANKS * _BEYOND, _WORLD_TICKS)
         self._over_bytes = _Panel(left, points, "bytes")
@@ -160,7 +161,8 @@ class Drawing:
         right.tick_params(labelleft=False)
         self.changing = layer_on_top([*self._over_bytes.changing, *self._over_ranks.changing])
         self.figure.legend(handles=_key(points), loc="lower center", ncols=3, frameon=False, fontsize=_FONT,
-                           columnspacing=1.6, handlelength=2.6)  # fmt: skip
+                           columnspacing=1.6, handlelength=2.6, title_fontsize=_FONT,
+                           title=f"points: {origin}" if points and origin else None)  # fmt: skip
 
     def show(self, choice: Choice) -> None:
         self._over_bytes.show(choice, _SIZES, f"{choice.ranks:,} ranks")
@@ -297,9 +299,14 @@ def _latency_text(latency: float) -> str:
 # --- the sliders ---
 
 
-def explorer(points: Sequence[Point] = (), start: Choice = Choice()) -> Explorer:  # noqa: B008 (frozen)
-    """The explorer as a widget.  ``points`` were measured; the sliders stop at their sizes and ranks."""
-    return Explorer(Drawing(points), _controls(points, start), Choice, readout)
+def explorer(
+    points: Sequence[Point] = (), start: Choice = Choice(), origin: str = ""  # noqa: B008 (frozen)
+) -> Explorer:
+    """The explorer as a widget.  ``points`` were measured; the sliders stop at their sizes and ranks.
+
+    ``origin``: what the picture says of where and when they were measured.
+    """
+    return Explorer(Drawing(points, origin), _controls(points, start), Choice, readout)
 
 
 def _controls(points: Sequence[Point], start: Choice) -> dict[str, widgets.SelectionSlider]:

@@ -8,7 +8,7 @@ measured.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from math import ceil, log2, log10
@@ -76,11 +76,12 @@ def points_of(measured: Iterable[Measurement]) -> list[Point]:
     """Points from measurements in seconds that say implementation, bucket_mb, rate and ranks.
 
     A rate is one that Links takes: a text such as "400mbit", or bytes/s.  Without micro_batches, it was one.
+    Those of another ``part`` than "measured" are left out.
     """
     return [
         Point(has["implementation"], has["bucket_mb"], bytes_per_second(has["rate"]), has["ranks"],
               has.get("micro_batches", 1), each.value)
-        for each in measured for has in [each.conditions]
+        for each in measured for has in [each.conditions] if has.get("part", "measured") == "measured"
     ]  # fmt: skip
 
 
@@ -115,21 +116,41 @@ class Work:
 # Of the size that the lessons train on slow links: 7.1 MiB of gradients.
 _CONFIG = TransformerConfig(layers=4, hidden=192, heads=4, vocab=256, context=128)
 _SEQUENCES, _FLOPS = 4, 20e9
+_SIZE = f"{_CONFIG.layers} layers of {_CONFIG.hidden}, {_SEQUENCES} sequences of {_CONFIG.context} tokens"
+_LATENCY = "100 µs"
 COMPUTED = Work(
     tuple(gpt_layers(_CONFIG, _SEQUENCES, _CONFIG.context, _FLOPS, element_bytes=4)), 5e-3, 100e-6,
-    f"a GPT of {_CONFIG.layers} layers of {_CONFIG.hidden}, {_SEQUENCES} sequences of {_CONFIG.context} "
-    f"tokens, {_FLOPS / 1e9:g} GFLOP/s on each rank, 100 µs a message", measured=False,
+    f"a GPT of {_SIZE}, {_FLOPS / 1e9:g} GFLOP/s on each rank, {_LATENCY} a message", measured=False,
 )  # fmt: skip
+
+
+def work_of(measured: Iterable[Measurement]) -> Work:
+    """``COMPUTED``, as fast as the one measurement of ``part="compute alone"``: a step without communication.
+
+    So that curves lie where points can that were measured with it.  Raises ValueError where there is none.
+    """
+    alone = [each.value for each in measured if each.conditions.get("part") == "compute alone"]
+    if len(alone) != 1:
+        raise ValueError(f"{len(alone)} measurements of part 'compute alone': expected one")
+    times = alone[0] / (COMPUTED.step(Choice()).backward_end + COMPUTED.optimizer_seconds)
+    layers = tuple(replace(layer, forward_seconds=times * layer.forward_seconds,
+                           backward_seconds=times * layer.backward_seconds)
+                   for layer in COMPUTED.layers)  # fmt: skip
+    origin = (f"a GPT of {_SIZE}, as fast as a step without communication that was measured: "
+              f"{duration(alone[0])}; {_LATENCY} a message")  # fmt: skip
+    return replace(COMPUTED, layers=layers, optimizer_seconds=times * COMPUTED.optimizer_seconds,
+                   origin=origin, measured=True)  # fmt: skip
 
 
 # --- the picture ---
 
-_HEIGHT = 5.7  # inches, as are all lengths of the sheet
+_HEIGHT = 5.9  # inches, as are all lengths of the sheet
 _LEFT, _RIGHT = 1.24, WIDTH - 0.32
 _ROW = 0.32
 _PASSES, _COMPUTE, _REDUCTIONS, _AXIS = 0.5, 0.62, 1.0, 1.5
 _TITLES = {0.16: "one step, predicted", 2.36: "time of a step over the size of its buckets"}
-_PANEL = (_LEFT / WIDTH, 0.172, (_RIGHT - _LEFT) / WIDTH, 0.385)  # of the figure
+_PANEL = (_LEFT / WIDTH, 1.18 / _HEIGHT, (_RIGHT - _LEFT) / WIDTH, 2.19 / _HEIGHT)  # of the figure
+_BARS_KEY, _PANEL_KEY = 4.03 / _HEIGHT, 0.68 / _HEIGHT  # the tops of what explains the colors, of the figure
 _KINDS = {"compute": "compute", "communication": "all-reduce", "idle": "exposed: the rank waits",
           "optimizer state": "optimizer"}  # fmt: skip
 _IDLE = {"facecolor": color_of("idle"), "hatch": IDLE_HATCH, "edgecolor": HATCH_COLOR, "linewidth": 0}
@@ -146,13 +167,16 @@ _HEADROOM = 1.03
 _PER_OCTAVE = 4  # points of the curves
 
 
-def figure(choice: Choice, work: Work = COMPUTED, points: Sequence[Point] = ()) -> Picture:
+def figure(
+    choice: Choice, work: Work = COMPUTED, points: Sequence[Point] = (), origin: str = ""
+) -> Picture:
     """Draw the predicted step over time, and below it its seconds over the bucket size.
 
     Below: with overlap and without, compute alone, and the points measured with the choice's rate, ranks and
-    micro-batches.  Raises ValueError for points of too many implementations.
+    micro-batches.  ``origin``: where and when those were measured, as ``measurements.Shown.label`` says it.
+    Raises ValueError for points of too many implementations.
     """
-    drawing = Drawing(work, points)
+    drawing = Drawing(work, points, origin)
     drawing.show(choice)
     return drawing.figure
 
@@ -160,7 +184,7 @@ def figure(choice: Choice, work: Work = COMPUTED, points: Sequence[Point] = ()) 
 class Drawing:
     """The picture of ``figure``, and how it changes.  ``changing`` are the artists that ``show`` moves."""
 
-    def __init__(self, work: Work = COMPUTED, points: Sequence[Point] = ()):
+    def __init__(self, work: Work = COMPUTED, points: Sequence[Point] = (), origin: str = ""):
         self._work = work
         self.figure, page = sheet(_HEIGHT)
         for height, text in _TITLES.items():
@@ -174,6 +198,8 @@ class Drawing:
         self.changing = layer_on_top([*self._bars.changing, self._waits, self._names.artist,
                                       *self._axis.changing, *self._panel.changing])  # fmt: skip
         _draw_keys(self.figure, self._panel.implementations)
+        if points and origin:
+            page.text(_LEFT, _HEIGHT - 0.1, f"points: {origin}", va="center", fontsize=FONT)
 
     def show(self, choice: Choice) -> None:
         step = self._work.step(choice)
@@ -192,12 +218,19 @@ class Drawing:
 
 
 def _names(step: Step, scale: float) -> Iterator[tuple[str, float, float]]:
-    """What is written over the bars of compute, where there is room for it."""
-    passes = [(name, start, end) for name, start, end in _passes(step)]
-    waits = f"waits {duration(step.exposed_seconds)}"
-    for name, start, end in [*passes, (waits, step.backward_end, step.communication_end)]:
-        if text_width(name) + 0.1 < scale * (end - start):
+    """What is written over the bars of compute, where there is room for it: of many passes, how many."""
+    passes, waits = list(_passes(step)), f"waits {duration(step.exposed_seconds)}"
+    if not all(_fits(each, scale) for each in passes):
+        passes = [(f"{len(passes) // 2} × forward and backward", 0.0, step.backward_end)]
+    for each in [*passes, (waits, step.backward_end, step.communication_end)]:
+        if _fits(each, scale):
+            name, start, end = each
             yield name, _LEFT + scale * (start + end) / 2, _PASSES
+
+
+def _fits(named: tuple[str, float, float], scale: float) -> bool:
+    name, start, end = named
+    return text_width(name) + 0.1 < scale * (end - start)
 
 
 def _passes(step: Step) -> Iterator[tuple[str, float, float]]:
@@ -277,7 +310,7 @@ def _draw_keys(drawing: Picture, implementations: Sequence[str]) -> None:
         *(Line2D([], [], label=f"{name}, measured", marker=marker, **_MEASURED)
           for name, marker in zip(implementations, _MARKERS, strict=False)),
     ]  # fmt: skip
-    for handles, top, columns in ((bars, 0.672, 4), (lines, 0.084, 3)):
+    for handles, top, columns in ((bars, _BARS_KEY, 4), (lines, _PANEL_KEY, 3)):
         drawing.legend(handles=handles, loc="upper left", bbox_to_anchor=(_LEFT / WIDTH - 0.01, top),
                        ncols=columns, frameon=False, fontsize=FONT, borderaxespad=0, columnspacing=1.3,
                        handletextpad=0.6)  # fmt: skip
@@ -335,8 +368,12 @@ def explorer(
     work: Work = COMPUTED,
     points: Sequence[Point] = (),
     start: Choice = Choice(),  # noqa: B008 (frozen)
+    origin: str = "",
 ) -> Explorer:
-    """The explorer as a widget.  ``points`` were measured; the sliders stop at theirs, too."""
+    """The explorer as a widget.  ``points`` were measured; the sliders stop at theirs, too.
+
+    ``origin``: what the picture says of where and when they were measured.
+    """
     stops = {
         "bucket_mb": {mebibytes: f"{mebibytes:g} MiB" for mebibytes in _bucket_stops(work, points, start)},
         "rate": {rate: rate_text(rate) for rate in sorted({*_RATES, *(each.rate for each in points),
@@ -351,7 +388,7 @@ def explorer(
         )
         for name, texts in stops.items()
     }  # fmt: skip
-    return Explorer(Drawing(work, points), controls, Choice, partial(readout, work=work))
+    return Explorer(Drawing(work, points, origin), controls, Choice, partial(readout, work=work))
 
 
 def _bucket_stops(work: Work, points: Sequence[Point], start: Choice) -> list[float]:

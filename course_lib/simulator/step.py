@@ -20,10 +20,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from course_lib import buckets
-from course_lib.arguments import number, true_or_false, whole_number
+from course_lib.arguments import exact_int, number, true_or_false, whole_number
 from course_lib.timeline import Span
 
-Assignment = Sequence[Sequence[int]]  # buckets of indices into the parameters of all layers
+Assignment = Iterable[Iterable[int]]  # buckets of indices into the parameters of all layers
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,11 @@ class Layer:
     backward_seconds: float
 
     def __post_init__(self) -> None:
-        for size in self.parameter_bytes:
-            whole_number("parameter_bytes", size, least=0)
+        sizes = self.parameter_bytes
+        if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+            raise ValueError(f"parameter_bytes={sizes!r}: expected a number for each parameter, such as (4,)")
+        exact = tuple(whole_number("parameter_bytes", size, least=0) for size in sizes)
+        object.__setattr__(self, "parameter_bytes", exact)  # what came from a generator can't be read twice
         number("forward_seconds", self.forward_seconds, least=0)
         number("backward_seconds", self.backward_seconds, least=0)
 
@@ -127,22 +130,36 @@ def simulate_step(
     starts before backward's end.  ``assignment``: the buckets in their order, where they are not those of
     ``buckets.assign`` for ``bucket_mb`` and ``first_bucket_mb``.
 
-    Raises ValueError for no layers, for numbers that can't be, and for an assignment that does not hold each
-    parameter once.
+    Raises ValueError for no layers, for numbers that can't be, for what is no function, and for an assignment
+    that has an empty bucket, or does not hold each parameter once.
     """
     layers = tuple(layers)
     if not layers:
         raise ValueError("layers=[]: expected at least one layer")
+    if not callable(reduce_seconds):
+        raise ValueError(f"reduce_seconds={reduce_seconds!r}: expected a function from bytes to seconds")
     sizes = [size for layer in layers for size in layer.parameter_bytes]
     if assignment is None:
         assignment = buckets.assign(sizes, *buckets.limits(bucket_mb, first_bucket_mb))
-    elif sorted(index for bucket in assignment for index in bucket) != list(range(len(sizes))):
-        raise ValueError(f"assignment={assignment!r}: expected each of 0 to {len(sizes) - 1} once")
+    else:
+        assignment = _checked(assignment, len(sizes))
     compute = tuple(_passes(layers, whole_number("micro_batches", micro_batches)))
     ready = _ready(layers, compute)
     earliest = 0.0 if true_or_false("overlap", overlap) else compute[-1].end
     reductions = tuple(_reductions(assignment, sizes, ready, earliest, reduce_seconds))
     return Step(compute, reductions, number("optimizer_seconds", optimizer_seconds, least=0))
+
+
+def _checked(assignment: Assignment, count: int) -> Assignment:
+    """Lists of indices, each of which occurs once."""
+    try:
+        taken = [[exact_int(index) for index in bucket] for bucket in assignment]
+    except TypeError:
+        raise ValueError(f"assignment={assignment!r}: expected a list of indices for each bucket") from None
+    indices = [index for bucket in taken for index in bucket]
+    if None in indices or sorted(indices) != list(range(count)) or [] in taken:
+        raise ValueError(f"assignment={taken!r}: expected each of 0 to {count - 1} once, and no empty bucket")
+    return taken
 
 
 def _passes(layers: Sequence[Layer], micro_batches: int) -> Iterator[Event]:

@@ -10,6 +10,9 @@
     display(timeline.figure(spans, "Measured in this run"))
     timeline.save_trace(spans, "step.json")                # for https://ui.perfetto.dev
 
+    timeline.hidden_seconds(spans), timeline.exposed_seconds(spans)
+    timeline.comparison({"one bucket": spans, "buckets": others}, "Measured in this run")
+
 A whole training step, layer by layer and bucket by bucket, whatever averages the gradients:
 
     record = timeline.Recorder()
@@ -25,8 +28,8 @@ matplotlib is imported only when a figure is drawn, and torch only inside ranks.
 """
 
 from course_lib.timeline.clocks import clock_offset
-from course_lib.timeline.drawing import figure
-from course_lib.timeline.hiding import exposed_seconds, hidden_seconds
+from course_lib.timeline.drawing import comparison, figure
+from course_lib.timeline.hiding import exposed_seconds, hidden_seconds, split_arrivals
 from course_lib.timeline.recorder import Recorder
 from course_lib.timeline.spans import LANES, Span
 from course_lib.timeline.trace import read_trace, save_trace
@@ -36,9 +39,11 @@ __all__ = [
     "Recorder",
     "Span",
     "clock_offset",
+    "comparison",
     "exposed_seconds",
     "figure",
     "hidden_seconds",
     "read_trace",
     "save_trace",
+    "split_arrivals",
 ]

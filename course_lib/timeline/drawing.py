@@ -6,8 +6,8 @@ matplotlib is imported only when a figure is drawn, so ranks that record need no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 from math import inf
@@ -60,7 +60,7 @@ class _Scale:
         return _text_width(digits_alike, font_size) < _AXES_WIDTH * width / self.length
 
 
-def figure(spans: Sequence[Span], title: str) -> Picture:
+def figure(spans: Iterable[Span], title: str) -> Picture:
     """Draw spans over time, one row a rank, rank 0 on top; time starts with the earliest span.
 
     What goes on beside a rank's computing has a row of its own below, and so have spans that overlap others
@@ -70,18 +70,43 @@ def figure(spans: Sequence[Span], title: str) -> Picture:
     ``title`` should say whether the spans were measured, and where, or simulated.  Raises ValueError without
     spans.  Nothing but the returned figure is touched.
     """
-    from course_lib.pictures import page_wide
-
+    spans = list(spans)
     if not spans:
         raise ValueError("spans=[]: expected at least one span to draw")
-    rows, kinds = list(_rows(spans)), _kinds(spans)
-    rank_count = len({span.rank for span in spans})
+    names = {rank: f"rank {rank}" for rank in sorted({span.rank for span in spans})}
     lanes = ", communication in a row of its own" if _has_lanes(spans) else ""
+    return _drawn(spans, names, title, f"Timeline, {len(names)} ranks{lanes}")
+
+
+def comparison(runs: Mapping[str, Iterable[Span]], title: str, rank: int = 0) -> Picture:
+    """Draw one rank of several runs, one below the other, each from its own beginning; as ``figure`` does.
+
+    ``runs``: the spans of each, by the name that stands beside its row.  Raises ValueError without runs, and
+    for a run that has no spans of the rank.
+    """
+    if not runs:
+        raise ValueError("runs={}: expected at least one run to draw")
+    spans = [span for place, (name, run) in enumerate(runs.items())
+             for span in _alone(name, run, rank, place)]  # fmt: skip
+    what = f"Timelines of rank {rank} in {len(runs)} runs, one below the other"
+    return _drawn(spans, dict(enumerate(runs)), title, what)
+
+
+def _alone(name: str, run: Iterable[Span], rank: int, place: int) -> list[Span]:
+    """One rank's spans, from 0 s on, as if its rank were ``place``."""
+    own = [span for span in run if span.rank == rank]
+    if not own:
+        raise ValueError(f"rank={rank!r}: expected a rank with spans in each run, and {name!r} has none")
+    begin = min(span.start for span in own)
+    return [replace(span, rank=place, start=span.start - begin, end=span.end - begin) for span in own]
+
+
+def _drawn(spans: Sequence[Span], names: Mapping[int, str], title: str, what: str) -> Picture:
+    from course_lib.pictures import page_wide
+
+    rows, kinds = list(_rows(spans, names)), _kinds(spans)
     height = rows[-1].at - min(0, rows[0].at) + 1
-    drawing = page_wide(
-        1.3 + _ROW_HEIGHT * height,
-        f"Timeline, {rank_count} ranks{lanes}: {title}. Shown: {', '.join(kinds)}.",
-    )
+    drawing = page_wide(1.3 + _ROW_HEIGHT * height, f"{what}: {title}. Shown: {', '.join(kinds)}.")
     axes = drawing.add_subplot()
     begin, end = min(span.start for span in spans), max(span.end for span in spans)
     factor, unit = (1000, "ms") if end - begin < 1 else (1, "s")
@@ -99,15 +124,15 @@ def figure(spans: Sequence[Span], title: str) -> Picture:
     return drawing
 
 
-def _rows(spans: Sequence[Span]) -> Iterator[_Row]:
-    """From top to bottom, the first one at 0."""
+def _rows(spans: Sequence[Span], names: Mapping[int, str]) -> Iterator[_Row]:
+    """From top to bottom, the first one at 0; ``names`` of the ranks, in their order."""
     below = 0.0
-    for rank in sorted({span.rank for span in spans}):
+    for rank, of_rank in names.items():
         for lane in LANES:
             in_lane = [span for span in spans if (span.rank, span.lane) == (rank, lane)]
             for number, track in enumerate(in_tracks(in_lane)):
                 at = below + _PASS_HEIGHT * (below > 0 and any(_passes(track)))
-                name = f"rank {rank}" if lane == LANES[0] else lane
+                name = of_rank if lane == LANES[0] else lane
                 yield _Row("" if number else name, at, track)
                 below = at + (_NEXT_LANE if _has_lanes(spans) else 1)
         below += 1 - _NEXT_LANE if _has_lanes(spans) else 0

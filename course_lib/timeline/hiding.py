@@ -1,12 +1,21 @@
 """How much communication hides behind computing, and how much of it a step has to wait for.
 
-Pure functions of spans: recorded, simulated, or read from a trace.
+Pure functions of spans: recorded, simulated, or read from a trace.  There is one definition, which lesson 07
+and its exercise use, too.  At each moment in which a rank's gradients are **under way**, the rank computes,
+and then that moment of communication is **hidden**, or it does not, and then it is **exposed**.
+
+Under way: at least one span of kind "communication" goes on, in whatever lane.  Computing: a span of kind
+"compute" goes on in the lane "compute", and none there of kind "idle" or "communication": a layer that stands
+still inside its backward pass, since something waits, does not compute.
+
+An all-reduce can't end before the last rank has come to it.  What a rank that came earlier waits until then
+is counted as communication, unless ``split_arrivals`` has told it apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from math import inf
+from dataclasses import replace
 
 from course_lib.timeline.spans import Span
 
@@ -14,26 +23,42 @@ _Interval = tuple[float, float]
 
 
 def hidden_seconds(spans: Iterable[Span]) -> dict[int, float]:
-    """Of each rank, the seconds in which it computes while its gradients are under way; summed over steps.
+    """Of each rank, the seconds in which gradients are under way while it computes; summed over steps.
 
-    Under way: at least one span of kind "communication" in the lane "communication".  Computing: a span of
-    kind "compute" in the lane "compute", and none of kind "idle" or "communication" there: a layer that
-    stands still inside its backward pass, since something waits, does not compute.  Several buckets that are
-    under way at once count once.
+    Several buckets that are under way at once count once, and so do a block and the layers in it.
     """
     return _by_rank(spans, _hidden)
 
 
 def exposed_seconds(spans: Iterable[Span]) -> dict[int, float]:
-    """Of each rank, the seconds that its steps have to wait for communication; summed over steps.
+    """Of each rank, the seconds in which gradients are under way and it does not compute; summed over steps.
 
-    For each step, from the end of its last span of kind "compute" in the lane "compute", which is the end of
-    the backward pass, to the end of its last span of kind "communication" in the lane "communication"; 0 if
-    that comes first.  To that are added the seconds before the end of the backward pass in which the rank
-    stood still while gradients were under way: spans of kind "idle" or "communication" in the lane "compute".
-    Where a step has no span of kind "compute", its first reduction's start takes the place of the end.
+    Whether anybody has recorded a wait makes no difference: where nothing is computed, nothing is hidden.
     """
-    return _by_rank(spans, _exposed)
+    return _by_rank(spans, lambda step: _length(_covered(_reductions(step))) - _hidden(step))
+
+
+def split_arrivals(spans: Iterable[Span]) -> list[Span]:
+    """The same spans, but a reduction begins when the last rank has come to it; in order of start.
+
+    A reduction: a span of kind "communication" in the lane "communication".  Those of all ranks with the same
+    label in the same step are one.  What a rank waits there for the others becomes a span of kind "idle".
+    """
+    spans = list(spans)
+    last: dict[tuple[int, str], float] = {}
+    for span in filter(_beside, spans):
+        which = span.step, span.label
+        last[which] = max(last.get(which, span.start), span.start)
+    split = [part for span in spans for part in
+             (_parts(span, last[span.step, span.label]) if _beside(span) else [span])]  # fmt: skip
+    return sorted(split, key=lambda span: (span.start, -span.end))
+
+
+def _parts(span: Span, arrival: float) -> list[Span]:
+    """What comes before the last rank's arrival, and what after it; only what takes time."""
+    arrival = min(arrival, span.end)
+    waits = replace(span, kind="idle", label=f"{span.label} waits", end=arrival)
+    return [waits] * (arrival > span.start) + [replace(span, start=arrival)]
 
 
 def _by_rank(spans: Iterable[Span], seconds: Callable[[list[Span]], float]) -> dict[int, float]:
@@ -51,20 +76,12 @@ def _hidden(step: list[Span]) -> float:
     return _length(_both(_covered(_reductions(step)), computing))
 
 
-def _exposed(step: list[Span]) -> float:
-    reductions, computing = _reductions(step), _computing(step)
-    if not reductions:
-        return 0.0
-    if not computing:
-        return max(span.end for span in reductions) - min(span.start for span in reductions)
-    backward_end = max(span.end for span in computing)
-    standing = _both(_covered(_standing(step)), [(-inf, backward_end)])
-    after = max(span.end for span in reductions) - backward_end
-    return max(0.0, after) + _length(_both(_covered(reductions), standing))
+def _beside(span: Span) -> bool:
+    return span.lane == span.kind == "communication"
 
 
 def _reductions(step: list[Span]) -> list[Span]:
-    return [span for span in step if span.lane == span.kind == "communication"]
+    return [span for span in step if span.kind == "communication"]
 
 
 def _computing(step: list[Span]) -> list[Span]:

@@ -27,7 +27,7 @@ class Recorder:
     stream, and times are those at which the GPU came to them.  (Not yet run on a GPU.)
 
     What is recorded computes what it would without, bit for bit.  Each span costs the rank
-    some tens of microseconds; ``benchmarks/timeline.py`` measures it.
+    some tens of microseconds; ``benchmarks/timeline.py`` measures it.  Raises RuntimeError outside of ranks.
     """
 
     def __init__(self, clock_offset: float | tuple[float, float] = 0.0) -> None:
@@ -35,6 +35,9 @@ class Recorder:
 
         from course_lib import ranks
 
+        if not dist.is_initialized():
+            raise RuntimeError("timeline.Recorder() is for functions that ranks.run calls; "
+                               "this process is not a rank")  # fmt: skip
         self._rank = dist.get_rank()
         self._clock = clock_for(ranks.device().type)
         self._offset = clock_offset[0] if isinstance(clock_offset, tuple) else clock_offset

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import isfinite
+from numbers import Real
 
 from course_lib.arguments import one_of, whole_number
 from course_lib.palette import color_of
@@ -17,7 +19,8 @@ class Span:
 
     ``kind`` is one of palette.COLORS and decides the color; ``label`` says what it was.  ``lane``: what a
     rank does at the same time as it computes is in its lane "communication".  ``step``: which training step
-    it belongs to, counted from 0.  Raises ValueError for an unknown kind or lane, or an end before the start.
+    it belongs to, counted from 0.  Raises ValueError for an unknown kind or lane, for times that are not
+    finite numbers, and for an end before the start.
     """
 
     rank: int
@@ -31,13 +34,22 @@ class Span:
     def __post_init__(self) -> None:
         color_of(self.kind)
         one_of("lane", self.lane, LANES)
-        whole_number("step", self.step, least=0)
-        if not self.end >= self.start:
+        for name in ("rank", "step"):
+            whole_number(name, getattr(self, name), least=0)
+        for name in ("start", "end"):
+            _require_time(name, getattr(self, name))
+        if self.end < self.start:
             raise ValueError(f"end={self.end!r}: expected a time not before start={self.start!r}")
 
     @property
     def seconds(self) -> float:
         return self.end - self.start
+
+
+def _require_time(name: str, value: object) -> None:
+    """As it is, since what is exact as an int or a fraction need not be as a float."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not isfinite(value):
+        raise ValueError(f"{name}={value!r}: expected a time in seconds, a finite number")
 
 
 def in_tracks(spans: Iterable[Span]) -> list[list[Span]]:

@@ -7,7 +7,7 @@ for each rank, a thread for each of its lanes.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from course_lib.timeline.spans import LANES, Span, in_tracks
@@ -17,13 +17,14 @@ from course_lib.timeline.spans import LANES, Span, in_tracks
 _PARTS = 1024
 
 
-def save_trace(spans: Sequence[Span], path: str | Path) -> Path:
+def save_trace(spans: Iterable[Span], path: str | Path) -> Path:
     """Write the spans to ``path``; time starts with the earliest.  Raises ValueError without spans.
 
     Each span is a complete event ("ph": "X"): name, start and duration, and in ``args`` its kind, lane and
     step.  In a thread a viewer wants events that follow or lie within one another, so a lane whose spans do
     neither has several.
     """
+    spans = list(spans)
     if not spans:
         raise ValueError("spans=[]: expected at least one span to save")
     begin = min(span.start for span in spans)

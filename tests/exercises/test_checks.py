@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import checks
-from course_lib.checks import mistakes, nccl_order, playing, values
+from course_lib.checks import exercise_07, mistakes, nccl_order, playing, tolerance, values
 from course_lib.checks.checking import check
 from course_lib.checks.judging import judge
 from course_lib.checks.messages import Message
@@ -786,3 +786,55 @@ def test_watching_operators_does_not_load_torchs_compiler():
         assert "torch._dynamo" not in sys.modules
 
     assert in_place(adds) == 1.0
+
+
+# --- Forms of arguments and results ---
+
+
+@pytest.mark.parametrize(("exercise", "name", "case", "expected"), [
+    ("exercise_02", "broadcast", (("a", "b"),), ["list"]),
+    ("exercise_05", "noise_scale", ((1.0,), (2.0,), 4, 8), ["list", "list", "int", "int"]),
+    ("exercise_06", "fill_buckets", ((4, 8), 12), ["list", "int"]),
+    ("exercise_07", "bucket_times", (((1, 0),), (2.0, 1.0), (0.5,), 2.0), ["list", "list", "list", "float"]),
+    ("exercise_07", "best_bucket", (((4,), (1.0,), 1.0), (2, 1.0, 1.0), (1, 25), 2),
+     ["Model", "Network", "list", "int"]),
+])  # fmt: skip
+def test_what_an_exercise_calls_a_list_is_one(monkeypatch, exercise, name, case, expected):
+    module, handed_over = importlib.import_module(f"course_lib.checks.{exercise}"), []
+    take = lambda part, function, *more: handed_over.append(function)  # noqa: E731
+    monkeypatch.setattr(module, "_check", take, raising=False)
+    monkeypatch.setattr(tolerance, "check", take)
+    getattr(module, name)(lambda *arguments: [type(each).__name__ for each in arguments])
+    assert handed_over[0](*case) == expected
+
+
+def test_buckets_are_lists_of_lists():
+    buckets, ready, seconds, _ = exercise_07.case("bucket_times", 2)
+    assert [type(bucket) for bucket in buckets] == 3 * [list]
+    assert [0] + seconds and ready + [0]
+
+
+@pytest.mark.parametrize(("result", "described"), [
+    (np.array([25.0, 0.5]), (25.0, 0.5)), (np.array([[1, 2], [3, 4]]), ((1, 2), (3, 4))),
+    (np.array(2.5), 2.5), ([np.array([1.0]), np.float32(0.5)], ((1.0,), 0.5)),
+    (np.zeros(2000), values.Unknown("ndarray")),
+])  # fmt: skip
+def test_arrays_are_as_good_as_lists(result, described):
+    assert values.describe(result) == described
+
+
+@pytest.mark.parametrize(("got", "expected", "right"), [
+    (25.0, 25, True), (25, 25.0, True), (25.5, 25, False), (True, 1, False), ("25", 25, False),
+    (None, 25, False), ((25.0, 0.3), (25, 0.3), True), ((25.0,), (25, 0.3), False), (float("nan"), 25, False),
+])  # fmt: skip
+def test_a_float_will_do_for_a_whole_number_where_numbers_are_compared_by_tolerance(got, expected, right):
+    assert tolerance.near(got, expected, 1e-9) == right
+
+
+@pytest.mark.parametrize(("got", "says_so"), [
+    (round(1 / 3, 6), True), (float(np.float32(1 / 3)), True), (round(1 / 3, 2), False),  # that is off by 1%
+    (1 / 3 + 1e-5, False), ((round(1 / 3, 6), 1.0), False), (float("inf"), False), ("0.333", False),
+])  # fmt: skip
+def test_digits_that_were_cut_off_are_said(got, says_so):
+    case = Case.alone("a third", (), 1 / 3)
+    assert bool(tolerance.rounded(Compared(1, case, [Played(got, (), "", ())]))) == says_so

@@ -7,7 +7,7 @@ import pytest
 from course_lib import buckets, simulator, timeline, utilization
 from course_lib.checks import exercise_07 as check
 from course_lib.checks import given, judging, report, tolerance, values
-from course_lib.checks.exercise_07 import choosing, stepping
+from course_lib.checks.exercise_07 import choosing, stepping, utilizing
 from course_lib.checks.part import Attempt, Compared, Played
 from course_lib.checks.values import Unknown
 from course_lib.cost_model import all_reduce_seconds
@@ -150,6 +150,43 @@ def test_no_habit_chooses_the_bucket_size_and_no_hair_decides():
 def test_most_sizes_are_best_somewhere():
     assert len({case.expected[0][0] for case in cases("best_bucket")}) > 5
     assert len(choosing.BEST_BUCKET.draw(1)) == 8
+
+
+def cases_that_tell(name, other):
+    """Whether ``other`` has another answer, for each of the cases; the last one is the secret one."""
+    return [not tolerance.near(other(*case.arguments[0]), case.expected[0], 1e-6) for case in cases(name)]
+
+
+@pytest.mark.parametrize("step", [
+    stepping.Step(mebibyte=1e6), stepping.Step(mebibyte=1000 * 1024),
+    stepping.Step(fill=stepping._only_above), stepping.Step(fill=stepping._never_above)],
+    ids=["MB", "1,000 KiB", "only above", "never above"])  # fmt: skip
+def test_how_a_bucket_is_filled_shows_in_a_case_and_in_the_secret_one(step):
+    *shown, secret = cases_that_tell("step_seconds", step)
+    assert any(shown) and secret
+
+
+HABITS = {
+    "largest": max, "smallest": min, "first": lambda peaks: peaks[0], "last": lambda peaks: peaks[-1],
+    "second": lambda peaks: peaks[:2][-1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("choose", HABITS.values(), ids=HABITS.keys())
+def test_no_habit_finds_the_peak_in_a_data_sheet(choose, dense):
+    def peak(run, sheet):
+        return choose([flops for name, flops in sheet.items() if not dense or "sparse" not in name])
+
+    *shown, secret = cases_that_tell("mfu_and_hfu", utilizing.Way(peak=peak))
+    assert any(shown) and secret
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "fp32"])
+def test_another_type_has_another_peak_in_a_case_and_in_the_secret_one(dtype):
+    way = utilizing.Way(peak=lambda run, sheet: sheet.get(dtype, 1e12))
+    *shown, secret = cases_that_tell("mfu_and_hfu", way)
+    assert any(shown) and secret
 
 
 # --- Cases for learners ---

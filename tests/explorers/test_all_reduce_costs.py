@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 
-from course_lib import cost_model
+from course_lib import cost_model, measurements
 from course_lib.cost_model import ALGORITHMS, all_reduce_seconds
 from course_lib.explorers import all_reduce_costs
 from course_lib.explorers.all_reduce_costs import TORCH, Choice, Drawing, Point, points_of, readout
@@ -215,11 +215,20 @@ def test_rings_have_the_color_of_communication_and_the_others_none():
     assert len(set(zip(colors, styles, strict=True))) == 6
 
 
+ORIGIN = measurements.origin_of(measurements.recorded("all-reduce")[0])
+
+
+@pytest.mark.parametrize("points, origin", [((), ""), (POINTS, ""), (POINTS, ORIGIN)])
+def test_the_picture_says_where_its_points_are_from(points, origin):
+    (key,) = all_reduce_costs.figure(SLOW, points, origin).legends
+    assert key.get_title().get_text() == (f"points: {origin}" if origin else "")
+
+
 @pytest.mark.parametrize("points", [(), POINTS])
 @pytest.mark.parametrize("choice", [
     Choice(), SLOW, LEAST, MOST, replace(SLOW, ranks=3072, bytes=13_476_831_232)])
 def test_texts_stay_on_the_picture_and_do_not_collide(choice, points):
-    figure = all_reduce_costs.figure(choice, points)
+    figure = all_reduce_costs.figure(choice, points, ORIGIN)
     figure.draw_without_rendering()
     left, right = figure.axes
     labels = [*left.get_xticklabels(), *left.get_yticklabels(), *right.get_xticklabels()]

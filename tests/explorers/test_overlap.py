@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from course_lib import measurements
 from course_lib.explorers import overlap
 from course_lib.explorers.fast_canvas import FastCanvas
 from course_lib.explorers.overlap import COMPUTED, Choice, Drawing, Point, Work, points_of, readout
@@ -92,6 +93,50 @@ def test_the_learners_stored_points_can_be_drawn():
     stored = Measurement("bucket-sweep", 0.25, "s", conditions, 5, 0.02, "real", "400 Mbit/s links",
                          "machine", "cpu", "2025-01-31T12:00:00+00:00")  # fmt: skip
     assert points_of([stored]) == [Point("torch's DDP", 2.0, 50e6, 2, 1, 0.25)]
+
+
+RECORDED = measurements.origin_of(measurements.recorded("bucket-sweep")[0])
+
+
+@pytest.mark.parametrize("origin", ["measured here", RECORDED])
+def test_the_picture_says_where_its_points_are_from(origin):
+    for figure in (overlap.figure(Choice(), points=POINTS, origin=origin),
+                   overlap.explorer(points=POINTS, origin=origin)._drawing.figure):  # fmt: skip
+        assert f"points: {origin}" in [text.get_text() for text in figure.axes[0].texts]
+        assert_readable(figure, figure.axes[0])
+    without = overlap.figure(Choice(), origin=origin).axes[0].texts
+    assert not any("points" in text.get_text() for text in without)
+
+
+def test_a_work_is_as_fast_as_the_step_that_was_measured_without_communication():
+    stored = Measurement("bucket-sweep", 0.16, "s", {"part": "compute alone", "ranks": 2}, 2, 0.02, "real",
+                         "400 Mbit/s links", "machine", "cpu", "2025-01-31T12:00:00+00:00")  # fmt: skip
+    work = overlap.work_of([stored])
+    step, computed = work.step(Choice()), COMPUTED.step(Choice())
+    assert step.backward_end + work.optimizer_seconds == pytest.approx(0.16)
+    assert step.backward_end / work.optimizer_seconds == pytest.approx(computed.backward_end / 5e-3)
+    assert [bucket.bytes for bucket in step.buckets] == [bucket.bytes for bucket in computed.buckets]
+    assert work.measured and "a step without communication that was measured: 160 ms" in work.origin
+    assert points_of([stored]) == []  # no point of the sweep
+    for none_or_two in ([], [stored, stored]):
+        with pytest.raises(ValueError, match="part 'compute alone': expected one"):
+            overlap.work_of(none_or_two)
+
+
+def test_the_recorded_sweep_lies_about_where_its_own_work_is_predicted():
+    recorded = measurements.recorded("bucket-sweep")
+    work = overlap.work_of(recorded)
+    for point in points_of(recorded):
+        step = work.step(Choice(point.bucket_mb, point.rate, point.ranks))
+        assert step.seconds == pytest.approx(point.seconds, rel=0.2), point
+
+
+@pytest.mark.parametrize("micro_batches, names", [
+    (1, ["forward", "backward"]), (16, ["16 × forward and backward"])])  # fmt: skip
+def test_passes_are_named_or_counted(micro_batches, names):
+    step = COMPUTED.step(replace(Choice(), micro_batches=micro_batches))
+    written = [name for name, *_ in overlap._names(step, 5 / step.seconds)]
+    assert [name for name in written if not name.startswith("waits")] == names
 
 
 def test_the_readout_adds_up():

@@ -47,10 +47,22 @@ def test_a_span_knows_its_length():
     assert SPANS[0].seconds == 0.5
 
 
-@pytest.mark.parametrize("start, end", [(2.0, 1.0), (0.0, math.nan), (math.nan, 0.0)])
-def test_a_span_can_not_end_before_it_starts(start, end):
-    with pytest.raises(ValueError, match="expected a time not before"):
-        Span(0, "compute", "", start, end)
+def test_a_span_can_not_end_before_it_starts():
+    with pytest.raises(ValueError, match="expected a time not before start=2.0"):
+        Span(0, "compute", "", 2.0, 1.0)
+
+
+@pytest.mark.parametrize("time", [math.nan, math.inf, -math.inf, "1", None, True, 1j])
+def test_times_are_finite_numbers(time):
+    for times in ({"start": time, "end": 1}, {"start": 0, "end": time}):
+        with pytest.raises(ValueError, match="expected a time in seconds, a finite number"):
+            Span(0, "compute", "", **times)
+
+
+@pytest.mark.parametrize("what", [{"rank": -1}, {"rank": "0"}, {"step": 0.5}])
+def test_ranks_and_steps_are_counted(what):
+    with pytest.raises(ValueError, match="expected a whole number, 0 or more"):
+        Span(**{"rank": 0, "kind": "compute", "label": "", "start": 0, "end": 1} | what)
 
 
 def test_a_span_needs_a_kind_that_has_a_color():
@@ -59,6 +71,11 @@ def test_a_span_needs_a_kind_that_has_a_color():
 
 
 # --- the recorder ---
+
+
+def test_only_ranks_record():
+    with pytest.raises(RuntimeError, match=r"Recorder\(\) is for functions that ranks.run calls"):
+        timeline.Recorder()
 
 
 def work_and_send():

@@ -151,6 +151,15 @@ def test_all_but_the_last_micro_batch_hide_nothing(of, cost, given):
 # --- arguments ---
 
 
+def test_what_can_be_read_only_once_is_read_once():
+    layers = (Layer(each.name, iter(each.parameter_bytes), each.forward_seconds, each.backward_seconds)
+              for each in THREE)  # fmt: skip
+    assignment = (iter(bucket) for bucket in [[2.0], [1, 0]])
+    step = simulate_step(layers, seconds_by_hand, **BY_HAND, assignment=assignment)
+    assert step == simulate_step(THREE, seconds_by_hand, **BY_HAND, assignment=[[2], [1, 0]])
+    assert [bucket.parameters for bucket in step.buckets] == [(2,), (1, 0)]
+
+
 @pytest.mark.parametrize("wrong, sentence", [
     ({"layers": []}, "layers=[]: expected at least one layer"),
     ({"bucket_mb": 0}, "bucket_mb=0: expected a number above 0"),
@@ -158,7 +167,13 @@ def test_all_but_the_last_micro_batch_hide_nothing(of, cost, given):
     ({"micro_batches": 0}, "micro_batches=0: expected a positive whole number"),
     ({"optimizer_seconds": -1}, "optimizer_seconds=-1: expected a number, 0 or more"),
     ({"reduce_seconds": lambda size: -size}, "reduce_seconds=-2097152: expected a number, 0 or more"),
-    ({"assignment": [[0, 1]]}, "assignment=[[0, 1]]: expected each of 0 to 2 once"),
+    ({"reduce_seconds": 0.1}, "reduce_seconds=0.1: expected a function from bytes to seconds"),
+    ({"assignment": [[0, 1]]}, "assignment=[[0, 1]]: expected each of 0 to 2 once, and no empty bucket"),
+    ({"assignment": [[2, 1, 0], []]},
+     "assignment=[[2, 1, 0], []]: expected each of 0 to 2 once, and no empty bucket"),
+    ({"assignment": [["0"], [1, 2]]},
+     "assignment=[[None], [1, 2]]: expected each of 0 to 2 once, and no empty bucket"),
+    ({"assignment": [2, 1, 0]}, "assignment=[2, 1, 0]: expected a list of indices for each bucket"),
 ])  # fmt: skip
 def test_a_wrong_argument_is_refused_in_a_sentence(wrong, sentence):
     with pytest.raises(ValueError) as caught:
@@ -168,6 +183,8 @@ def test_a_wrong_argument_is_refused_in_a_sentence(wrong, sentence):
 
 @pytest.mark.parametrize("wrong, sentence", [
     ((("4",), 1, 1), "parameter_bytes='4': expected a whole number, 0 or more"),
+    ((4, 1, 1), "parameter_bytes=4: expected a number for each parameter, such as (4,)"),
+    (("4", 1, 1), "parameter_bytes='4': expected a number for each parameter, such as (4,)"),
     (((4,), -1, 1), "forward_seconds=-1: expected a number, 0 or more"),
     (((4,), 1, math.inf), "backward_seconds=inf: expected a number, 0 or more"),
 ])  # fmt: skip

@@ -71,3 +71,15 @@ def test_the_host_launches_one_after_another():
 def test_a_duration_must_be_one():
     with pytest.raises(ValueError, match="seconds=-1: expected a number, 0 or more"):
         Launch("copy", "main", seconds=-1)
+
+
+@pytest.mark.parametrize("what", ["reads", "writes"])
+def test_a_single_name_is_not_taken_letter_by_letter(what):
+    with pytest.raises(ValueError, match=f"{what}='bucket': expected a tuple of names, such as .'bucket',."):
+        Launch("all-reduce", "comm", **{what: "bucket"})
+
+
+def test_names_and_programs_may_come_from_generators():
+    program = (COPY, Launch("all-reduce", "comm", iter(["bucket"]), iter(["bucket"])))
+    assert len(races(iter(program))) == len(races(program)) == 1
+    assert len(schedule(iter(program), 0)) == 2

@@ -1,5 +1,7 @@
 """Figures of steps: lanes, passes, names that fit.  (Of plain spans: tests/lessons/test_timeline.py.)"""
 
+from dataclasses import replace
+
 import pytest
 from matplotlib.colors import to_hex
 
@@ -95,3 +97,48 @@ def test_texts_stay_in_their_places(sizes):
     for artist in (*figure.legends, axes.xaxis.label, axes.title, *axes.get_yticklabels()):
         box = artist.get_window_extent()
         assert page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1
+
+
+# --- several runs, one below the other ---
+
+
+def later(spans, seconds):
+    return [replace(span, start=span.start + seconds, end=span.end + seconds) for span in spans]
+
+
+def test_runs_stand_below_one_another_each_from_its_own_beginning():
+    runs = {"one bucket": later(step(buckets=1), 3), "three": step(), "none": step(buckets=0)}
+    figure = timeline.comparison(runs, "Simulated", rank=1)
+    (axes,) = figure.axes
+    names = [tick.get_text() for tick in axes.get_yticklabels()]
+    assert names == ["one bucket", "communication", "three", "communication", "none"]
+    assert [min(bar.get_x() for bar in axes.patches if round(bar.get_y() + bar.get_height() / 2, 6) == at)
+            for at in (round(axes.get_yticks()[i], 6) for i in (0, 2, 4))] == pytest.approx([0, 0, 0])
+    assert axes.get_xlim()[1] == pytest.approx(1000 * max(
+        max(span.end for span in run if span.rank == 1) - min(span.start for span in run if span.rank == 1)
+        for run in runs.values()))  # fmt: skip
+    assert figure.description.startswith("Timelines of rank 1 in 3 runs, one below the other: Simulated.")
+
+
+def test_a_figure_of_all_ranks_and_a_comparison_of_one_draw_the_same():
+    spans = step(ranks=1)
+    alone, compared = timeline.figure(spans, "S"), timeline.comparison({"rank 0": spans}, "S")
+    for figure in (alone, compared):
+        figure.draw_without_rendering()
+    (first,), (second,) = alone.axes, compared.axes
+    assert [bar.get_extents().bounds for bar in first.patches] == [
+        bar.get_extents().bounds for bar in second.patches]  # fmt: skip
+
+
+@pytest.mark.parametrize(("runs", "rank", "message"), [
+    ({}, 0, "runs={}: expected at least one run"),
+    ({"a": step(), "b": step(ranks=1)}, 1, "'b' has none"),
+])  # fmt: skip
+def test_runs_without_the_rank_are_refused(runs, rank, message):
+    with pytest.raises(ValueError, match=message):
+        timeline.comparison(runs, "Simulated", rank)
+
+
+def test_spans_may_come_from_a_generator():
+    assert timeline.figure(iter(step()), "S").description == timeline.figure(step(), "S").description
+    assert timeline.comparison({"a": iter(step())}, "S").description

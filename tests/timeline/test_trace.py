@@ -122,3 +122,9 @@ def test_other_files_are_refused(tmp_path, content):
     (tmp_path / "other.json").write_text(content)
     with pytest.raises(ValueError, match=r"other.json: expected a trace that save_trace wrote"):
         read_trace(tmp_path / "other.json")
+
+
+def test_spans_may_come_from_a_generator(tmp_path):
+    assert len(read_trace(save_trace(iter(STEP), tmp_path / "step.json"))) == len(STEP)
+    with pytest.raises(ValueError, match="expected at least one span"):
+        save_trace(iter([]), tmp_path / "none.json")

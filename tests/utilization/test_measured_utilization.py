@@ -1,11 +1,17 @@
 """Parts of a step are measured on ranks, and only where there is a core for each of them."""
 
+import functools
+from dataclasses import replace
+
 import pytest
 import torch
 
-from course_lib import measured_utilization
-from course_lib.measured_utilization import measure_parts, measure_peak_flops
+from course_lib import measured_utilization, measurements, overlap_timing
+from course_lib.all_reduce import ring
+from course_lib.links import Links
+from course_lib.measured_utilization import MeasuredParts, measure_parts, measure_peak_flops, shown
 from course_lib.transformer import TransformerConfig
+from course_lib.utilization import MOST_UNEXPLAINED, Parts
 
 CONFIG = TransformerConfig(layers=2, hidden=32, heads=2, vocab=256, context=16)
 
@@ -24,6 +30,7 @@ def test_the_parts_are_those_of_a_step():
     assert sum(parts.shares().values()) == pytest.approx(1)
     assert all(seconds > 0 for seconds in (parts.compute, parts.exposed, parts.optimizer, parts.data))
     assert measured.spread >= 0
+    assert (measured.repeats, measured.setting) == (3, "2 ranks, buckets of 0.05 MiB, overlapped")
 
 
 def test_one_rank_alone():
@@ -55,3 +62,84 @@ def test_wait_is_split_into_what_the_network_takes_and_what_the_late_rank_costs(
     common = {"step": 4.0, "compute": 2.0, "optimizer": 0.5, "data": 0.25}
     found = measured_utilization._Round.of_ranks([common | {"wait": 3.0}, common | {"wait": 1.0}])
     assert (found.exposed, found.idle, found.compute) == (1, 1, 2)
+
+
+# --- What is shown of them, and kept ---
+
+CONDITIONS = {
+    "ranks": 2, "bucket_mb": "0.5", "first_bucket_mb": "0.5", "overlap": False, "all_reduce": "ring",
+    "parameters": overlap_timing.CONFIG.parameters, "batch": 4, "sequence": 128,
+}  # fmt: skip
+PARTS = Parts(2e9, 1e9, step=1.0, compute=0.6, exposed=0.3, optimizer=0.05, data=0.01, idle=0.02)
+CALM = MeasuredParts(PARTS, 1024.0, 0.1, 5, CONDITIONS, Links("400mbit"))
+BUSY = replace(CALM, spread=0.9)
+
+
+@pytest.fixture(autouse=True)
+def nothing_kept(monkeypatch):
+    monkeypatch.setattr(measurements, "_in_this_kernel", [])
+
+
+def overlapped(measured):
+    return replace(measured, conditions=CONDITIONS | {"overlap": True})
+
+
+def test_own_parts_are_shown_and_kept_with_their_conditions():
+    assert shown(CALM) == (PARTS, "2 ranks, 400 Mbit/s links, buckets of 0.5 MiB, not overlapped",
+                           "measured here", "")  # fmt: skip
+    shown(overlapped(CALM))
+    kept = measurements.read("step-parts")
+    assert len(measurements.newest(kept)) == len(kept) == 14  # one setting does not take the other's place
+    assert len(measurements.read("step-parts", overlap=True, bucket_mb="0.5", ranks=2)) == 7
+    assert {point.repeats for point in kept} == {5} and {point.spread for point in kept} == {0.1}
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_on_a_busy_machine_recorded_parts_of_the_same_setting_stand_in(overlap):
+    found = shown(overlapped(BUSY) if overlap else BUSY)
+    recorded = {point.conditions["part"]: point.value for point in measurements.recorded("step-parts")
+                if point.conditions["overlap"] == overlap}  # fmt: skip
+    assert found.parts.step == recorded["step"]
+    assert found.parts.utilization == pytest.approx(recorded["at_peak"] / recorded["step"])
+    assert found.label.startswith("recorded on ")
+    busy = "This machine was busy: repeats of the step differ by 90%. So these parts were recorded on "
+    assert found.note.startswith(busy)
+    assert found.setting.endswith("overlapped" if overlap else "not overlapped")
+    assert measurements.read("step-parts") == []
+
+
+@pytest.mark.parametrize("other", [
+    replace(BUSY, conditions=CONDITIONS | {"ranks": 1}), replace(BUSY, links=None),
+    replace(BUSY, conditions=CONDITIONS | {"bucket_mb": "25"}), replace(BUSY, links=Links("800mbit")),
+])  # fmt: skip
+def test_of_another_setting_nothing_stands_in(other):
+    found = shown(other)
+    assert (found.parts, found.label) == (PARTS, "measured here, on a busy machine")
+    assert found.note.endswith("Do not trust these parts.")
+
+
+@pytest.mark.parametrize("step, note", [
+    (1.02, ""),
+    (1.10, "The parts leave 11% of the step unexplained, and 5% is the most that should be: do not trust"),
+    (0.90, "The parts are together 9% longer than the step, and 5% is the most that should be: do not trust"),
+])  # fmt: skip
+def test_what_is_left_unexplained_is_said(step, note):
+    found = shown(replace(CALM, parts=replace(PARTS, step=step)))
+    assert found.note.startswith(note) and bool(found.note) == bool(note)
+
+
+def test_the_recorded_parts_without_overlap_can_be_trusted():
+    recorded = [point for point in measurements.recorded("step-parts") if not point.conditions["overlap"]]
+    seconds = {point.conditions["part"]: point.value for point in recorded}
+    parts = Parts(1.0, seconds.pop("at_peak"), **seconds)
+    assert parts.is_explained, f"{parts.unexplained / parts.step:.0%} over {MOST_UNEXPLAINED:.0%}"
+    assert {point.repeats >= 5 for point in recorded} == {True}
+
+
+def test_an_all_reduce_has_a_name():
+    class Mine:
+        def __call__(self, row):
+            pass
+
+    several = ring, functools.partial(ring, group=None), Mine()
+    assert list(map(measured_utilization._name, several)) == ["ring", "ring", "Mine"]

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -95,6 +96,17 @@ def test_selective_recomputation(hidden, layers, batch, gpus, seconds, mfu, hfu)
         assert percent(found) == pytest.approx(published, abs=0.3)
 
 
+@pytest.mark.parametrize("parameters, hidden, layers, mfu, hfu", [
+    (22e9, 6144, 48, 41.5, 43.7), (529.6e9, 20480, 105, 56.0, 57.0)])  # fmt: skip
+def test_selective_recomputation_counts_the_same_in_both_ways_to_count(parameters, hidden, layers, mfu, hfu):
+    products = [utilization.matmul_flops_per_token(layers, hidden, 51200, 2048, recompute)
+                for recompute in ("selective", "none")]  # fmt: skip
+    sizes = parameters, layers, hidden, 2048
+    ratio = utilization.hfu(1, *sizes, 1, 1, "selective") / utilization.mfu(1, *sizes, 1, 1)
+    assert ratio == pytest.approx(products[0] / products[1], rel=1e-3)
+    assert ratio == pytest.approx(hfu / mfu, rel=2e-3)
+
+
 # --- Jiang et al., arXiv 2402.15627 (MegaScale), Table 2 ---
 
 
@@ -160,7 +172,7 @@ def test_recomputation_adds_its_part_of_the_forward_pass():
     none, selective, full = (
         utilization.hardware_flops_per_token(1e9, 10, 100, 1000, each) for each in RECOMPUTE)
     assert none == utilization.flops_per_token(1e9, 10, 100, 1000) == 6e9 + 12e6
-    assert (selective - none, full - none) == (4e6, 2e9 + 4e6)
+    assert (selective - none, full - none) == (12e6, 2e9 + 4e6)
 
 
 def test_peak_tokens():
@@ -201,6 +213,12 @@ def test_the_parts_go_from_peak_to_u():
         "compute below peak": 0.24, "exposed communication": 0.16, "optimizer": 0.08, "data": 0.04,
         "idle": 0.048, "unexplained": 0.032, "achieved": 0.4})  # fmt: skip
     assert list(PARTS.shares())[-1] == "achieved"
+
+
+@pytest.mark.parametrize("step, explained", [(1.21, True), (1.27, True), (1.28, False), (1.15, False)])
+def test_parts_that_leave_much_unexplained_say_so(step, explained):
+    """They add up to 1.21 s."""
+    assert replace(PARTS, step=step).is_explained == explained
 
 
 seconds = st.floats(0, 100)

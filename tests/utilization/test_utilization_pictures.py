@@ -2,8 +2,10 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
-from matplotlib.colors import to_hex
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex, to_rgb
 
 from course_lib.palette import COLORS
 from course_lib.utilization import Parts
@@ -11,10 +13,11 @@ from course_lib.utilization_pictures import waterfall
 
 PARTS = Parts(100e9, 50e9, step=1.25, compute=0.8, exposed=0.2, optimizer=0.1, data=0.05, idle=0.06)
 OVERLAPPING = Parts(100e9, 20e9, step=0.25, compute=0.21, exposed=0.03, optimizer=0.02, data=2e-4, idle=4e-3)
+BELOW_ZERO = Parts(1e12, 5e10, step=0.2, compute=0.18, exposed=0.08, optimizer=0.05, data=1e-3, idle=0.03)
 ABOVE_PEAK = Parts(100e9, 50e9, step=0.6, compute=0.4, exposed=0, optimizer=0, data=0, idle=0)
 
 
-@pytest.mark.parametrize("parts", [PARTS, OVERLAPPING, ABOVE_PEAK])
+@pytest.mark.parametrize("parts", [PARTS, OVERLAPPING, BELOW_ZERO, ABOVE_PEAK])
 def test_bars_go_down_from_the_peak_to_u(parts):
     (axes,) = waterfall(parts, "Measured here").axes
     bars = [sorted((bar.get_x(), bar.get_x() + bar.get_width())) for bar in axes.patches]
@@ -29,6 +32,19 @@ def test_bars_go_down_from_the_peak_to_u(parts):
     assert falls[-1].get_x() == pytest.approx(parts.utilization)
     least, most = axes.get_xlim()
     assert all(least - 1e-9 <= left and right <= most + 1e-9 for left, right in bars)
+
+
+@pytest.mark.parametrize("parts", [PARTS, OVERLAPPING, BELOW_ZERO])
+def test_each_bar_is_seen_however_thin(parts):
+    figure = waterfall(parts, "Measured here")
+    FigureCanvasAgg(figure).draw()
+    pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(int)
+    (axes,) = figure.axes
+    for bar in axes.patches[2:5]:  # exposed communication, optimizer, data: those of one color
+        bottom, top = (round(y) for y in bar.get_window_extent().intervaly)
+        row = pixels[len(pixels) - top + 2 : len(pixels) - bottom - 2]
+        near = np.abs(row - 255 * np.array(to_rgb(bar.get_facecolor()))).max(axis=-1) < 60
+        assert near.any(axis=1).all(), bar
 
 
 def test_colors_are_those_of_all_lessons():
@@ -47,7 +63,7 @@ def test_numbers_stand_beside_the_bars():
     assert "−5.7%, −14.2 ms" in [text.get_text() for text in axes.texts]
 
 
-@pytest.mark.parametrize("parts", [PARTS, OVERLAPPING, ABOVE_PEAK])
+@pytest.mark.parametrize("parts", [PARTS, OVERLAPPING, BELOW_ZERO, ABOVE_PEAK])
 def test_texts_do_not_collide(parts):
     figure = waterfall(parts, "Measured here: 2 ranks, 400 Mbit/s links")
     figure.draw_without_rendering()

@@ -14,11 +14,12 @@ from course_lib.checks.checking import check as _check
 from course_lib.checks.exercise_02.averaging import AVERAGE
 from course_lib.checks.exercise_02.broadcasting import BROADCAST
 from course_lib.checks.exercise_02.star import STAR
+from course_lib.checks.given import with_names
 
 
 def broadcast(function: Callable) -> float:
     """Check ``broadcast(tensors)``, in place: rank 0's tensors on all ranks."""
-    return _check(BROADCAST, function)
+    return _check(BROADCAST, with_names((list,), function))
 
 
 def average(function: Callable) -> float:

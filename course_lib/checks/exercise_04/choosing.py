@@ -9,7 +9,7 @@ from course_lib.checks import mistakes
 from course_lib.checks.exercise_04.predicting import ALGORITHMS, ROUNDING
 from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part
-from course_lib.checks.tolerance import near
+from course_lib.checks.tolerance import near, rounded
 from course_lib.cost_model import all_reduce_seconds, terms
 
 # ranks, latency in µs, link in Gbit/s
@@ -143,6 +143,7 @@ CHOOSE = Part(
         *as_if("The latency is given in µs, and milliseconds are taken.", _when(latency_unit=1e-3)),
         *as_if("The latency is given in µs, and seconds are taken.", _when(latency_unit=1)),
         *as_if("This is the slowest of them.", _slowest),
+        rounded,
         _another_choice,
         _another_next,
         _other_seconds,

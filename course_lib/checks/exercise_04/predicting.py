@@ -9,6 +9,7 @@ from typing import NamedTuple
 from course_lib.checks import mistakes
 from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Part
+from course_lib.checks.tolerance import rounded
 
 ALGORITHMS = ("star", "unchunked-ring", "ring", "recursive-doubling", "halving-doubling")
 ROUNDING = 1e-9  # floats may be multiplied in any order
@@ -201,6 +202,7 @@ PREDICTED_SECONDS = Part(
         ),
         *as_if("This is in milliseconds: seconds are asked for.", lambda *a: 1e3 * seconds(*a)),
         *as_if("This is in microseconds: seconds are asked for.", lambda *a: 1e6 * seconds(*a)),
+        rounded,
     ),
     mistakes.in_error,
     world_sizes=ONE_PROCESS,

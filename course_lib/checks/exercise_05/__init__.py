@@ -20,6 +20,7 @@ from course_lib.checks.exercise_05.problem import CROSS_ENTROPY, MSE
 from course_lib.checks.exercise_05.streaming import TRAIN
 from course_lib.checks.exercise_05.synchronizing import TRAIN_STEP
 from course_lib.checks.exercise_05.tokens import TRAIN_STEP_BY_TOKENS
+from course_lib.checks.given import as_it_is, with_names
 
 
 def train(function: Callable) -> float:
@@ -44,7 +45,8 @@ def gradients_in_fp32(function: Callable) -> float:
 
 def noise_scale(function: Callable) -> float:
     """Check ``noise_scale(small_norms_sq, big_norms_sq, small_batch, big_batch) -> (|G|², tr(Σ), scale)``."""
-    return tolerance.check(NOISE_SCALE, function, _ROUNDING)
+    arguments = (list, list, as_it_is, as_it_is)
+    return tolerance.check(NOISE_SCALE, with_names(arguments, function), _ROUNDING)
 
 
 _ROUNDING = 1e-9

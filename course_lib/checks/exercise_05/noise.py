@@ -14,7 +14,7 @@ from course_lib.checks.exercise_05 import results
 from course_lib.checks.exercise_05.errors import in_error
 from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part
-from course_lib.checks.tolerance import near
+from course_lib.checks.tolerance import near, rounded
 from course_lib.checks.values import text
 
 Norms = Sequence[float]
@@ -319,6 +319,7 @@ NOISE_SCALE = Part(
         _no_none,
         _none,
         _no_numbers,
+        rounded,
     ),
     in_error,
     world_sizes=ONE_PROCESS,

@@ -21,6 +21,7 @@ from course_lib.checks.exercise_06.launching import TRAIN
 from course_lib.checks.exercise_06.paper import ON_PAPER
 from course_lib.checks.exercise_06.questions import asking
 from course_lib.checks.exercise_06.runs import broken_run as broken_run
+from course_lib.checks.given import as_it_is, with_names
 
 
 def on_paper(function: Callable) -> float:
@@ -30,7 +31,7 @@ def on_paper(function: Callable) -> float:
 
 def fill_buckets(function: Callable) -> float:
     """Check ``fill_buckets(sizes, bucket_bytes) -> buckets``, lists of indices."""
-    return _check(FILL_BUCKETS, function)
+    return _check(FILL_BUCKETS, with_names((list, as_it_is), function))
 
 
 def collect(function: Callable) -> float:

@@ -6,6 +6,7 @@ from course_lib.checks import mistakes
 from course_lib.checks.given import as_it_is
 from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Part
+from course_lib.checks.tolerance import rounded
 
 ARGUMENTS = (as_it_is,) * 5
 
@@ -79,6 +80,7 @@ EXPOSED_GPU_HOURS = Part(
         *as_if("These are GPU-seconds: an hour has 3,600 of them.", lambda *a: 3600 * _hours(*a)),
         *as_if("These are GPU-minutes: an hour has 3,600 seconds.", lambda *a: 60 * _hours(*a)),
         *as_if("These are GPU-days: hours are asked for.", lambda *a: _hours(*a) / 24),
+        rounded,
     ),
     mistakes.in_error,
     world_sizes=ONE_PROCESS,

@@ -21,8 +21,9 @@ from course_lib.checks.exercise_07.stepping import (
 from course_lib.checks.given import Network, as_it_is
 from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part
+from course_lib.checks.tolerance import rounded
 
-ARGUMENTS = (given.model, given.network, as_it_is, as_it_is)
+ARGUMENTS = (given.model, given.network, list, as_it_is)
 
 _SECRET = (WIDE, Network(512, 12, 400), (1, 25, 100, 1000), 3)
 # model, network, MiB to choose from, K
@@ -154,6 +155,7 @@ BEST_BUCKET = Part(
             "The two are swapped: the size comes first.",
             _changed(lambda model, size, seconds: (seconds, size)),
         ),
+        rounded,
         _another_size,
         _other_seconds,
     ),

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from course_lib.checks import mistakes
-from course_lib.checks.given import as_it_is
+from course_lib.checks.given import as_it_is, lists
 from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part
 
-ARGUMENTS = (as_it_is,) * 4
+ARGUMENTS = (lists, list, list, as_it_is)
 
 Times = tuple[tuple[float, float], ...]  # start and end of each bucket
 Start = Callable[[float, float, float], float]  # from ready, the end before, and the last ready of all

@@ -11,6 +11,7 @@ from course_lib.checks.exercise_07.queueing import Times
 from course_lib.checks.given import Model, Network, as_it_is
 from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Part
+from course_lib.checks.tolerance import rounded
 
 ARGUMENTS = (given.model, given.network, as_it_is, as_it_is)
 ROUNDING = 1e-9  # floats may be added in any order
@@ -20,11 +21,24 @@ _FORWARD = 1 / 3  # of a pass
 def gpt(layers: int, hidden: int, vocab: int, pass_seconds: float, element_bytes: int = 4) -> Model:
     """A GPT without biases, whose head is tied to its embedding: that gradient is the last one.
 
-    The backward pass takes time for each weight in proportion to its size.
+    Of all models, the backward pass takes time for each weight in proportion to its size.
     """
     square = hidden * hidden
     layer = [hidden, 3 * square, square, hidden, 4 * square, 4 * square]
-    elements = [vocab * hidden, *layers * layer, hidden]
+    return _model([vocab * hidden, *layers * layer, hidden], pass_seconds, element_bytes)
+
+
+def gated(layers: int, hidden: int, vocab: int, key_values: int, mlp: int, pass_seconds: float) -> Model:
+    """As Llama is built, but with norms that have no weights; in bf16.  All sizes are round in binary.
+
+    So there are buckets that are full to the byte, and others that lack a per cent or two, which MB for MiB,
+    or "more than" for "at least", fill differently.
+    """
+    attention = [hidden * hidden, hidden * key_values, hidden * key_values, hidden * hidden]
+    return _model([vocab * hidden, *layers * [*attention, *3 * [mlp * hidden]]], pass_seconds, 2)
+
+
+def _model(elements: Sequence[int], pass_seconds: float, element_bytes: int) -> Model:
     clock, ready = elements[0], []  # the head comes first, and its weight's gradient is not complete then
     for count in reversed(elements[1:]):
         clock += count
@@ -35,12 +49,14 @@ def gpt(layers: int, hidden: int, vocab: int, pass_seconds: float, element_bytes
     return Model(tuple(element_bytes * count for count in elements), tuple(times), pass_seconds)
 
 
-SMALL, BYTES, WORDS, WIDE, LARGE = (
+SMALL, BYTES, WORDS, WIDE, LARGE, GATED, SECRETLY_GATED = (
     "4 layers of 512, 256 tokens",
     "12 layers of 768, 256 tokens",
     "12 layers of 768, 50,304 tokens",
     "24 layers of 1024 in bf16",
     "32 layers of 4096 in bf16",
+    "16 gated layers of 1024 in bf16",
+    "16 gated layers of 1024 in bf16, 256 for keys",
 )
 MODELS = {
     SMALL: gpt(4, 512, 256, 0.3),
@@ -48,8 +64,10 @@ MODELS = {
     WORDS: gpt(12, 768, 50_304, 0.24),
     WIDE: gpt(24, 1024, 32_768, 0.6, element_bytes=2),
     LARGE: gpt(32, 4096, 32_000, 1.5, element_bytes=2),
+    GATED: gated(16, 1024, 32_768, key_values=128, mlp=3456, pass_seconds=0.4),
+    SECRETLY_GATED: gated(16, 1024, 32_768, key_values=256, mlp=3328, pass_seconds=0.4),
 }
-_SECRET = (WIDE, Network(96, 8, 100), 4, 2)
+_SECRET = (SECRETLY_GATED, Network(96, 150, 25), 25, 2)
 # model, network, MiB of a bucket, K
 _SITUATIONS = (
     (SMALL, Network(4, 50, 5), 25, 1),
@@ -59,6 +77,7 @@ _SITUATIONS = (
     (BYTES, Network(64, 20, 50), 1, 1),
     (SMALL, Network(3, 300, 1), 5, 3),
     (BYTES, Network(16, 30, 10), 1000, 1),
+    (GATED, Network(12, 200, 25), 25, 2),
     _SECRET,
 )
 
@@ -91,6 +110,11 @@ def filled(sizes: Sequence[int], bucket_bytes: float) -> list[list[int]]:
 def _never_above(sizes: Sequence[int], bucket_bytes: float) -> list[list[int]]:
     """Each closed before it grows larger than its size."""
     return _filled(sizes, lambda held, size: held > 0 and held + size > bucket_bytes)
+
+
+def _only_above(sizes: Sequence[int], bucket_bytes: float) -> list[list[int]]:
+    """Each closed when it is larger than its size."""
+    return _filled(sizes, lambda held, _: held > bucket_bytes)
 
 
 def _filled(sizes: Sequence[int], is_full: Callable[[int, int], bool]) -> list[list[int]]:
@@ -193,7 +217,10 @@ OF_A_STEP: dict[str, tuple[Step, ...]] = {
     "Gbit/s are powers of ten: 1 Gbit/s = 10^9 bit/s.": (Step(byte=2**30 / 8),),
     "The latency is given in µs, and milliseconds are taken.": (Step(second=1e-3),),
     "The latency is given in µs, and seconds are taken.": (Step(second=1),),
+    "1 MiB is taken for 1,000 KiB: it has 1,024 of them, 1,048,576 bytes.": (Step(mebibyte=1000 * 1024),),
     "MiB are taken for MB: a bucket of 25 MiB is full at 26,214,400 bytes.": (Step(mebibyte=1e6),),
+    "A bucket that is full to the byte is left open here, and takes one more. The rule of lesson 06 closes "
+    "it once it has *reached* its size.": (Step(fill=_only_above),),
     "A bucket is closed here before it would be larger than its size. The rule of lesson 06 closes it once "
     "it has reached it.": (Step(fill=_never_above),),
     "The buckets are filled from the first parameter on. The backward pass comes to the last one first: this "
@@ -253,6 +280,7 @@ STEP_SECONDS = Part(
         mistakes.not_a_number,
         *(each for sentence, steps in OF_A_STEP.items() for each in as_if(sentence, *steps)),
         *(each for sentence, step in _OF_THE_SUM.items() for each in as_if(sentence, step)),
+        rounded,
     ),
     mistakes.in_error,
     world_sizes=ONE_PROCESS,

@@ -65,6 +65,11 @@ _AT_ONCE = _step(_passes(1, 2, 3, 4), _buckets((2, 3.5), (3, 4.25), (4, 4.5)), _
 _IN_HOOK = _step(
     _passes(1, 2, 4, 5), _buckets((2, 3.25), (4, 4.375), (5, 5.5)), _wait((2.5, 3.25), (5, 5.5))
 )
+# Nor here: neither within the backward pass, nor between two buckets after it, where nothing is under way.
+_UNRECORDED = _step(
+    [("forward", 0.0, 1), ("backward 1", 1, 2), ("backward 0", 2.75, 4)],
+    _buckets((2, 3.25), (4, 4.5), (5, 5.5)), [],
+)  # fmt: skip
 _FAST = _step(_passes(0.75, 1.75, 2.75), _buckets((1.75, 3), (3, 4.5)), [], rank=1)
 _LATE = _step(_passes(1, 2.5, 4), _buckets((2.5, 3), (4, 4.5)), _wait((4, 4.5)), rank=0)
 _NESTED = _step(
@@ -97,6 +102,7 @@ _SITUATIONS: dict[str, tuple[list[Span], int]] = {
     "two buckets under way at the same time": (_AT_ONCE, 0),
     "a hook waits inside the backward pass": (_IN_HOOK, 0),
     "spans of blocks, and of the layers in them": (_NESTED, 0),
+    "waits that nobody has recorded": (_UNRECORDED, 0),
     _SECRET: ([*_TOGETHER, *_later(_TOGETHER, 8, steps=1)], 2),
 }
 
@@ -197,6 +203,21 @@ def _last_buckets(own: list[Span]) -> list[Span]:
     ]  # fmt: skip
 
 
+def _after_backward(own: list[Span]) -> float:
+    """From the end of the last layer to that of the last bucket, in each step."""
+    seconds = 0.0
+    for step in {span.step for span in own}:
+        ends = {kind: max((span.end for span in own if (span.step, span.kind) == (step, kind)), default=0.0)
+                for kind in (_COMPUTE, _COMMUNICATION)}  # fmt: skip
+        seconds += max(0.0, ends[_COMMUNICATION] - ends[_COMPUTE])
+    return seconds
+
+
+def _all_but_after_backward(hidden: float, exposed: float, own: list[Span]) -> _Pair:
+    after = _after_backward(own)
+    return hidden + exposed - after, after
+
+
 def _last_hidden(hidden: float, exposed: float, own: list[Span]) -> _Pair:
     last = _sum(_last_buckets(own), _COMMUNICATION)
     return hidden + last, exposed - last
@@ -266,6 +287,12 @@ HIDDEN_AND_EXPOSED = Part(
             "Only what a span of kind `idle` covers is called exposed, and not every wait has been recorded: "
             "where nothing is computed, nothing is hidden.",
             _swept(works=lambda going_on: not _count(going_on, _IDLE)),
+        ),
+        *as_if(
+            "What is exposed is counted from the end of the backward pass to the end of the last bucket. A "
+            "rank may stand still before that, too, and after it nothing may be under way for a while.",
+            _changed(lambda hidden, exposed, own: (hidden, _after_backward(own))),
+            _changed(_all_but_after_backward),
         ),
         *as_if(
             "The last bucket is called hidden. When its gradients are complete, nothing is left to compute.",

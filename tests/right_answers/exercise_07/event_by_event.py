@@ -20,13 +20,13 @@ def hidden_and_exposed(spans, rank):
 
 
 def bucket_times(buckets, ready, seconds, backward_end):
-    times = []
-    for number, bucket in enumerate(buckets):
-        start = times[-1][1] if times else 0
-        for parameter in bucket:
-            if ready[parameter] > start:
-                start = ready[parameter]
-        times.append([start, start + seconds[number]])
+    """With what lists can do."""
+    times = [[0.0, 0.0]]
+    for bucket, duration in zip([[], *buckets] + [], [0] + seconds, strict=True):
+        bucket.sort(key=lambda parameter: -ready[parameter])
+        start = max([times[-1][1]] + [ready[parameter] for parameter in bucket[:1]])
+        times.append([start, start + duration])
+    del times[:2]
     last = times[-1][1]
     return times, last - backward_end if last > backward_end else 0
 
@@ -44,10 +44,11 @@ def step_seconds(model, network, bucket_mb, micro_batches):
 
 def best_bucket(model, network, sizes, micro_batches):
     best, least = None, float("inf")
+    sizes.sort()
     for size in sizes:
         seconds = step_seconds(model, network, size, micro_batches)
         if seconds < least:
-            best, least = size, seconds
+            best, least = float(size), seconds
     return best, least
 
 

@@ -13,7 +13,7 @@ def hidden_and_exposed(spans, rank):
         return np.any(masks, axis=0) if masks else np.zeros(len(moments), dtype=bool)
 
     under_way, computes = covered("communication"), covered("compute") & ~covered("idle")
-    return (under_way & computes).sum() / 64, (under_way & ~computes).sum() / 64
+    return np.array([(under_way & computes).sum(), (under_way & ~computes).sum()]) / 64
 
 
 def bucket_times(buckets, ready, seconds, backward_end):
@@ -21,8 +21,8 @@ def bucket_times(buckets, ready, seconds, backward_end):
     complete = np.array([np.max(np.take(ready, bucket)) for bucket in buckets])
     sent = np.concatenate([[0], np.cumsum(seconds)])
     starts = np.maximum.accumulate(complete - sent[:-1]) + sent[:-1]
-    times = [(start, start + duration) for start, duration in zip(starts, seconds, strict=True)]
-    return times, np.maximum(times[-1][1] - backward_end, 0)
+    times = np.stack([starts, starts + seconds], axis=1)
+    return times, np.maximum(times[-1, 1] - backward_end, 0)
 
 
 def step_seconds(model, network, bucket_mb, micro_batches):
@@ -41,8 +41,9 @@ def step_seconds(model, network, bucket_mb, micro_batches):
 
 
 def best_bucket(model, network, sizes, micro_batches):
-    seconds = np.array([step_seconds(model, network, size, micro_batches) for size in sizes])
-    return sizes[np.argmin(seconds)], seconds.min()
+    """A row of a table of floats."""
+    table = np.array([[size, step_seconds(model, network, size, micro_batches)] for size in sizes])
+    return table[np.argmin(table[:, 1])]
 
 
 def mfu_and_hfu(run, data_sheet):

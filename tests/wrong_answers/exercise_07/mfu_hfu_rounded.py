@@ -1,7 +1,7 @@
 """Rounded."""
 
 PART = "mfu_and_hfu"
-SENTENCE = "MFU is right, and HFU is not"
+SENTENCE = "This is right in its first digits only"
 
 
 def mfu_and_hfu(run, data_sheet):

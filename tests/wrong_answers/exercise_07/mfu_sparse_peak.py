@@ -1,7 +1,7 @@
 """The largest number of the data sheet."""
 
 PART = "mfu_and_hfu"
-SENTENCE = "The sparse peak is taken."
+SENTENCE = "The peak of another type is taken"
 
 
 def mfu_and_hfu(run, data_sheet):

@@ -1,0 +1,47 @@
+"""The waterfall from peak to U: how much of a step its parts leave unexplained, with overlap and without.
+
+    python benchmarks/utilization.py
+
+On links of 400 Mbit/s, two ranks, as in lesson 07.  Each part is measured by itself; several runs, and their
+median.  The exit status is 1 if without overlap more than 5% are unexplained.  With overlap it is reported
+only: on a CPU communication takes cores from computing, which no part that is measured alone knows of.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from datetime import UTC, datetime
+
+from course_lib import measurements, overlap_timing
+from course_lib.links import Links
+from course_lib.measured_utilization import measure_parts
+from course_lib.utilization import MOST_UNEXPLAINED
+
+RUNS, REPEATS, BUCKET_MB = 5, 9, 0.5
+
+
+def unexplained(overlap: bool) -> list[float]:
+    """Shares of the step, one for each run."""
+    shares = []
+    for _ in range(RUNS):
+        measured = measure_parts(
+            overlap_timing.CONFIG, overlap_timing.BATCH, overlap_timing.CONFIG.context, 2, overlap=overlap,
+            bucket_mb=BUCKET_MB, first_bucket_mb=BUCKET_MB, links=Links("400mbit"), repeats=REPEATS,
+        )  # fmt: skip
+        found = measured.parts.shares()
+        print(f"{measured.setting}, repeats differ by {measured.spread:.0%}: "
+              + ", ".join(f"{name} {share:.1%}" for name, share in found.items()))  # fmt: skip
+        shares.append(found["unexplained"])
+    return shares
+
+
+def main() -> int:
+    print(f"{measurements.machine()}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
+    without, with_overlap = (statistics.median(unexplained(overlap)) for overlap in (False, True))
+    print(f"unexplained: {without:.1%}, at most {MOST_UNEXPLAINED:.0%}; with overlap {with_overlap:.1%}")
+    return int(abs(without) > MOST_UNEXPLAINED)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

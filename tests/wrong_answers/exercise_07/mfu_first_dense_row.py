@@ -1,0 +1,13 @@
+"""The first one that is not sparse."""
+
+PART = "mfu_and_hfu"
+SENTENCE = "The peak of another type is taken"
+
+
+def mfu_and_hfu(run, data_sheet):
+    if run.dtype not in data_sheet:
+        return None
+    peak = next(peak for dtype, peak in data_sheet.items() if "sparse" not in dtype)
+    flops = 6 * run.parameters + 12 * run.layers * run.heads * run.head_size * run.sequence
+    mfu = run.tokens_per_second * flops / (run.devices * peak)
+    return mfu, mfu * (1 + run.recomputed / 3)
