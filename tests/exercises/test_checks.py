@@ -76,6 +76,13 @@ def test_what_is_not_plain_becomes_its_types_name(value):
     assert "Unknown" in repr(described)
 
 
+def test_a_list_that_holds_itself_comes_to_an_end():
+    endless = [torch.ones(1)]
+    endless.append(endless)
+    assert len(list(values.tensors(endless))) < 5
+    assert "Unknown" in repr(values.describe(endless))
+
+
 MODULE = Module(
     {
         "embedding.weight": counting_up("float32", (3, 2), 1),

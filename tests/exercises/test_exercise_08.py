@@ -16,6 +16,7 @@ from course_lib.activations import model_bytes
 from course_lib.checks import exercise_08 as check
 from course_lib.checks import given, judging, report, tolerance, values
 from course_lib.checks.exercise_05 import problem
+from course_lib.checks.exercise_05.training import row
 from course_lib.checks.exercise_08 import assembling, living, planning, predicting, training
 from course_lib.checks.exercise_08.schedule import FIRST, MOST, share
 from course_lib.checks.part import Attempt, Compared, Played
@@ -83,14 +84,15 @@ def test_what_is_expected_is_the_training_of_one_process(ranks):
         gradients, losses = [], []
         for number, (inputs, targets) in enumerate(samples_of_all(case)):
             loss = cross_entropy(inputs @ parameters[0].T + parameters[1], targets)
-            row = training.training.row(torch.autograd.grad(loss, parameters))
-            row *= min(1.0, most / row.norm().item())
-            gradients.append(row)
+            gradient = row(torch.autograd.grad(loss, parameters))
+            gradient *= min(1.0, most / gradient.norm().item())
+            gradients.append(gradient)
             losses.append(loss.item())
             with torch.no_grad():
-                for parameter, piece in zip(parameters, row.split([weight.numel(), len(bias)]), strict=True):
+                pieces = gradient.split([weight.numel(), len(bias)])
+                for parameter, piece in zip(parameters, pieces, strict=True):
                     parameter -= rate * share(first + number) * piece.view_as(parameter)
-        made = tuple(gradients), training.training.row(parameters), torch.tensor(losses).double()
+        made = tuple(gradients), row(parameters), torch.tensor(losses).double()
         for rank in range(ranks):
             *trained, (returned, _) = case.expected[rank]
             assert values.agree(values.describe(made), (*trained, returned), case.tolerance)
@@ -196,15 +198,16 @@ def test_what_is_saved_is_not_what_is_trained_on():
     assert torch.equal(*saved)
 
 
-def test_an_except_of_the_learners_does_not_save_the_machine():
+@pytest.mark.parametrize("caught", [Exception, BaseException])
+def test_an_except_of_the_learners_does_not_save_the_machine(caught):
     def run(module, optimizer, last, every, train_step, save, load):
         for step in range(1, last + 1):
             try:
                 train_step(step)
-            except Exception:
+            except caught:
                 save({})
 
-    assert starts(run, 2)[0][0] == (1, 2, 3, 4, 5)
+    assert starts(run, 2)[0] == ((1, 2, 3, 4, 5), (), ())
 
 
 @pytest.mark.parametrize("step", [0, 6, -1, "a", 1.5, None])
@@ -433,9 +436,9 @@ def as_results(case, see):
         if isinstance(see, assembling._LossesAsIf):
             yield gradients, weights, (replace(losses, numbers=tuple(made[rank])), kept)
         else:
-            rows, row = made[rank]
+            rows, end = made[rank]
             used = tuple(replace(weights, numbers=tuple(each)) for each in rows)
-            yield used, replace(weights, numbers=tuple(row)), (losses, kept)
+            yield used, replace(weights, numbers=tuple(end)), (losses, kept)
 
 
 @pytest.mark.parametrize(

@@ -146,19 +146,25 @@ class _Start:
         self.steps: list[int] = []
         self.saved: list[int] = []
         self.off: tuple[int, ...] = ()
+        self._is_lost = False
 
     def train_step(self, step: int) -> None:
         if step not in range(1, self._last + 1):
             raise NoSuchStep(f"train_step({step!r}): this run has steps 1 to {self._last}")
-        if step == self._lost:
-            raise Lost
+        self._is_lost = self._is_lost or step == self._lost
+        self._require_machine()
         step = int(step)
         if not self.off and set(found := self._undisturbed.find(self.process.parts)) != {step}:
             self.off = (step, *found)
         self.steps.append(step)
         self.process.train(step)
 
+    def _require_machine(self) -> None:
+        if self._is_lost:
+            raise Lost
+
     def save(self, state: Any) -> None:
+        self._require_machine()
         self.saved.append(len(self.steps))
         self._disk.save(state)
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from course_lib.checks.exercise_08.errors import in_error
 from course_lib.checks.part import ONE_PROCESS, Attempt, Case, Compared, Part
 
+_LISTED = 12
 _SECRET = (11, 3, (5, 8, None))
 # steps, how many between checkpoints, and in which step each start is lost
 _SITUATIONS = (
@@ -104,8 +105,8 @@ def _in_words(wrong: Compared, rank: int) -> tuple[str, str] | None:
 
 def _start_in_words(start: Start) -> str:
     parts = [_steps_in_words(start.steps)]
-    after = [f"{sum(start.steps[count - 1 : count])}" for count in start.saved]
-    parts.append(f"checkpoints after {', '.join(after)}" if after else "no checkpoint")
+    after = [sum(start.steps[count - 1 : count]) for count in start.saved]
+    parts.append(f"checkpoints after {_listed(after)}" if after else "no checkpoint")
     if start.off:
         step, *found = start.off
         names = ("weights", "moments", "random numbers")
@@ -120,7 +121,11 @@ def _steps_in_words(steps: Sequence[int]) -> str:
         return "no step"
     if list(steps) == list(range(steps[0], steps[-1] + 1)):
         return f"steps {steps[0]} to {steps[-1]}"
-    return f"steps {', '.join(map(str, steps[:12]))}{', …' if len(steps) > 12 else ''}"
+    return f"steps {_listed(steps)}"
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join([*map(str, numbers[:_LISTED]), *(["…"] if len(numbers) > _LISTED else [])])
 
 
 # --- mistakes ---
@@ -185,13 +190,15 @@ def _in_the_first_start(seen: _Seen) -> str | None:
         return None
     if not seen.got.steps:
         return "No step is trained: `train_step(step)` trains one."
+    if seen.got.steps[0] != 1:
+        return "A new run begins with step 1."
     return _DISTURBED if seen.got.off else None
 
 
 def _last_step(seen: _Seen) -> str | None:
     steps, expected = seen.got.steps, seen.expected.steps
-    if expected and steps == expected[:-1] and expected[-1] == seen.last:
-        return "The last step is missing: `range(a, b)` ends before b."
+    if expected and steps == expected[: len(steps)] != expected and expected[-1] == seen.last:
+        return "The run ends before its last step: `range(a, b)` ends before b."
     return None
 
 

@@ -3,7 +3,7 @@
 import torch
 
 PART = "run"
-SENTENCE = "The last step is missing"
+SENTENCE = "The run ends before its last step"
 
 
 def run(module, optimizer, last, every, train_step, save, load):
