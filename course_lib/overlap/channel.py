@@ -157,4 +157,6 @@ def _takes_group(all_reduce: AllReduce) -> bool:
 
 @functools.lru_cache(maxsize=1)
 def _group_beside(world: dist.ProcessGroup) -> dist.ProcessGroup:
-    return dist.new_group()
+    # new_group does not take over the limit, and ranks would wait 30 minutes for one that is gone.
+    limit = world._get_backend(torch.device("cpu")).options._timeout
+    return dist.new_group(timeout=limit)
