@@ -15,7 +15,7 @@ COMMANDS = {
     "check": ("course_lib.classroom.check", "check the exercises in notebooks"),
     "solution": ("course_lib.classroom.solution", "show the solution of an exercise"),
     "run": ("course_lib.notebook_run", "run a notebook's cells on the ranks of torchrun"),
-    "train": ("course_lib.train.command", "train a small GPT on several ranks, on one machine or many"),
+    "train": ("course_lib.train.command", "train a small language model on one rank or many"),
     "predictions": ("course_lib.classroom.class_predictions", "draw a class's predictions"),
 }
 

@@ -33,7 +33,7 @@ def text() -> str:
 
 def tokens() -> torch.Tensor:
     """The bytes of ``text()``, int64."""
-    return torch.tensor(list(text().encode()))
+    return torch.frombuffer(bytearray(text().encode()), dtype=torch.uint8).long()
 
 
 def batch(

@@ -73,7 +73,7 @@ class BucketedDataParallel(torch.nn.Module):
         for _, parameter in trained:
             parameter._bucketed_by = weakref.ref(self)
         device = self._buckets[0].row.device
-        self._all_reduce = channel.apart(all_reduce)
+        self._all_reduce = channel.apart(all_reduce, device)
         self._channel = channel.beside(device, self._all_reduce) if overlap else channel.InTurn()
         self._in_buckets = {place.parameter for bucket in self._buckets for place in bucket.places}
         self._next = 0  # the bucket to start

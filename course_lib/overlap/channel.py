@@ -136,14 +136,15 @@ _thread = functools.cache(Thread)
 _stream = functools.cache(Stream)
 
 
-def apart(all_reduce: AllReduce | None) -> AllReduce:
+def apart(all_reduce: AllReduce | None, device: torch.device) -> AllReduce:
     """The all-reduce, by default the course's ring, in a process group that nothing else uses.
 
-    One that takes no ``group`` stays in the default group.  Called by all ranks at the same time.  NCCL has
-    one order for all that a rank starts, so there the default group serves.
+    One that takes no ``group`` stays in the default group.  Called by all ranks at the same time.  On GPUs
+    the default group serves: NCCL has one order for all that a rank starts, and two of its groups under way
+    at once may wait for each other for ever.
     """
     all_reduce = all_reduce or ring
-    if dist.get_backend() == dist.Backend.NCCL or not _takes_group(all_reduce):
+    if device.type == "cuda" or not _takes_group(all_reduce):
         return all_reduce
     return functools.partial(all_reduce, group=_group_beside(dist.group.WORLD))
 
@@ -157,6 +158,6 @@ def _takes_group(all_reduce: AllReduce) -> bool:
 
 @functools.lru_cache(maxsize=1)
 def _group_beside(world: dist.ProcessGroup) -> dist.ProcessGroup:
-    # new_group does not take over the limit, and ranks would wait 30 minutes for one that is gone.
+    # Left to itself, it would wait half an hour for a rank that does not answer, whatever the limit is.
     limit = world._get_backend(torch.device("cpu")).options._timeout
     return dist.new_group(timeout=limit)

@@ -19,7 +19,8 @@ def comm_hook(all_reduce: channel.AllReduce | None = None) -> CommHook:
     the course's ring by default, runs beside the backward pass as it does in ``BucketedDataParallel``.
     Called by all ranks at the same time.
     """
-    reduce = channel.apart(all_reduce)
+    # Now, while all ranks are here: which device DDP's buckets are on is not known before the first one.
+    reduce = {device.type: channel.apart(all_reduce, device) for device in dist.group.WORLD._device_types}
 
     # DDP reads these annotations, so they must not be texts as in modules with annotations from __future__.
     def hook(state: object, bucket: dist.GradBucket) -> Averaged:
@@ -28,7 +29,7 @@ def comm_hook(all_reduce: channel.AllReduce | None = None) -> CommHook:
 
         def sum_and_tell(numbers: torch.Tensor) -> None:
             try:
-                channel.sum_in_place(reduce, numbers)
+                channel.sum_in_place(reduce[row.device.type], numbers)
                 averaged.set_result(row)
             except BaseException as error:  # else DDP would wait for ever
                 averaged.set_exception(error)

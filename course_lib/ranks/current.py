@@ -62,7 +62,8 @@ def device() -> torch.device:
 def log(text: object) -> None:
     """Show a line, labelled with the rank, at once; what is printed is shown when the run has ended."""
     if _current is None:
-        print(f"[rank {torchrun.rank()}] {text}" if torchrun.is_here() else text, flush=True)
+        with tqdm.tqdm.external_write_mode():  # a line of its own, not one behind a progress bar
+            print(f"[rank {torchrun.rank()}] {text}" if torchrun.is_here() else text, flush=True)
         return
     _tell({"line": str(text)})
     _current.book.advance()
@@ -75,7 +76,8 @@ def progress(iterable: Iterable[T], total: int | None = None, description: str =
     """
     if _current is None:
         is_first = not torchrun.is_here() or torchrun.rank() == 0
-        yield from tqdm.tqdm(iterable, total=total, desc=description, disable=not is_first)
+        # None: not where nobody looks on, as in a file
+        yield from tqdm.tqdm(iterable, total=total, desc=description, disable=None if is_first else True)
         return
     total = len(iterable) if total is None and hasattr(iterable, "__len__") else total
     done, told = 0, 0.0

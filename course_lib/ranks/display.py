@@ -38,7 +38,10 @@ class Live:
     def _show_lines(self, rank: int, lines: list[str]) -> None:
         for line in lines:
             self._characters += len(line)
-            if not in_notebook() or self._characters <= _CHARACTERS_SHOWN_IN_NOTEBOOK:
+            if not in_notebook():
+                with tqdm.tqdm.external_write_mode():  # a line of its own, not one behind the bar
+                    _print(f"[rank {rank}] {line}\n")
+            elif self._characters <= _CHARACTERS_SHOWN_IN_NOTEBOOK:
                 _print(f"[rank {rank}] {line}\n")
             elif not self._is_cut:
                 self._is_cut = True
@@ -112,7 +115,7 @@ def _progress_bar(total: int | None, description: str) -> Any:
         from tqdm.notebook import tqdm as notebook_bar  # imports ipywidgets: not for every process
 
         return notebook_bar(total=total, desc=description)
-    return tqdm.tqdm(total=total, desc=description, file=sys.stdout, disable=not sys.stdout.isatty())
+    return tqdm.tqdm(total=total, desc=description, disable=None)  # None: not where nobody looks on
 
 
 def _print(text: str) -> None:

@@ -1,12 +1,15 @@
 """Sending functions, arguments and results between a notebook and its ranks.
 
-cloudpickle sends functions and classes typed in a cell by value.  Two things are added: the code keeps its
-file name and the cell's text, so that tracebacks in a rank show the learner's lines; and tensors travel
-through the CPU, so that reading a result never starts CUDA in the notebook.
+cloudpickle sends functions and classes typed in a cell by value.  Three things are added: the code keeps its
+file name and the cell's text, so that tracebacks in a rank show the learner's lines; tensors travel through
+the CPU, so that reading a result never starts CUDA in the notebook; and modules of a class of their own are
+imported again.  (A function that says ``config`` and ``torch`` takes all of torch's modules of that name
+along, since cloudpickle can't know what ``config`` is an attribute of.)
 """
 
 from __future__ import annotations
 
+import importlib
 import io
 import linecache
 import os
@@ -14,7 +17,7 @@ import pickle
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import CodeType
+from types import CodeType, ModuleType
 from typing import Any, BinaryIO
 
 import cloudpickle
@@ -100,6 +103,8 @@ class _Pickler(cloudpickle.Pickler):
             return _as_it_is, (obj.detach().cpu(),)
         if self._compact and _is_small_part(obj):
             return _as_it_is, (obj.detach().clone().requires_grad_(obj.requires_grad),)
+        if _is_importable(obj):
+            return importlib.import_module, (obj.__name__,)
         return super().reducer_override(obj)
 
     def _reduce_code(self, code: CodeType) -> tuple:
@@ -111,6 +116,12 @@ class _Pickler(cloudpickle.Pickler):
 
 def _rebuild_code(file_name: str, make: Callable[..., CodeType], arguments: tuple) -> CodeType:
     return make(*arguments).replace(co_filename=file_name)
+
+
+def _is_importable(obj: Any) -> bool:
+    """A module whose class cloudpickle doesn't know, as torch.ops and torch's config modules."""
+    is_special = isinstance(obj, ModuleType) and type(obj) is not ModuleType
+    return is_special and sys.modules.get(obj.__name__) is obj
 
 
 def _is_tensor_on_device(obj: Any) -> bool:

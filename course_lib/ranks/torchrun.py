@@ -35,6 +35,11 @@ def world_size() -> int:
     return int(os.environ["WORLD_SIZE"])
 
 
+def local_rank() -> int:
+    """Among the ranks of this machine."""
+    return int(os.environ.get("LOCAL_RANK", 0))
+
+
 def device() -> torch.device:
     """This rank's GPU where there is one for every rank of this machine, else the CPU."""
     import torch
@@ -42,7 +47,7 @@ def device() -> torch.device:
     ranks_here = int(os.environ.get("LOCAL_WORLD_SIZE", world_size()))
     has_gpus = torch.cuda.is_available() and torch.cuda.device_count() >= ranks_here
     if has_gpus and os.environ.get("COURSE_DEVICE") != "cpu":
-        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+        return torch.device("cuda", local_rank())
     return torch.device("cpu")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from dataclasses import fields
@@ -40,7 +41,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     option("warmup", "steps until it is reached", **whole)
     option("max_norm", "clip gradients to this norm; none: leave them", type=_real_or_none, metavar="X")
     option("seed", "of weights, data and dropout", **whole)
-    option("data_parallel", "the course's buckets, torch's DDP, or all after the step", choices=DATA_PARALLEL)
+    option("data_parallel", "the course's buckets, torch's DDP, or each parameter after the backward pass",
+           choices=DATA_PARALLEL)  # fmt: skip
     option("all_reduce", "the course's ring, or yours with --mine; or torch's", choices=ALL_REDUCE)
     option("bucket_mb", "MiB in a bucket", **real)
     option("mine", "use what you have written in the exercises in this folder", metavar="FOLDER", **path)
@@ -96,13 +98,19 @@ def _on_torchruns_ranks(settings: Settings) -> int:
     import torch.distributed as dist
 
     from course_lib.train import failures, starting, stopping
+    from course_lib.train.errors import TrainingError
 
     try:
         outcome = starting.outcome(settings, stopping.on_signals)
-    except Exception as error:
-        if failures.is_worth_saying(error):
-            _say(f"course train: {failures.explained(error, settings.timeout)}{_how_to_resume(settings)}")
+    except TrainingError as error:
+        if torchrun.local_rank() == 0:  # all ranks know it: once on each machine
+            _say(f"course train: {error}")
         _leave(1)
+    except Exception as error:
+        _say(f"course train: {failures.explained(error, settings.timeout)}{_how_to_resume(settings)}")
+        _leave(1)
+    except (KeyboardInterrupt, SystemExit) as ended:  # by a second signal
+        _leave(getattr(ended, "code", 128 + signal.SIGINT))
     if torchrun.rank() == 0:
         _print_json(settings, outcome)
     dist.destroy_process_group()
@@ -122,7 +130,7 @@ def _how_to_resume(settings: Settings) -> str:
     if settings.checkpoint is None:
         return "\nNothing of it is kept: --checkpoint FOLDER keeps what a run can go on from."
     step = newest_step(settings.checkpoint)
-    place = "the newest checkpoint" if step is None else f"step {step}"
+    place = "the newest checkpoint that rank 0 has written" if step is None else f"step {step}"
     return f"\nStart the same command again, and the run goes on after {place} ({settings.checkpoint})."
 
 

@@ -14,10 +14,10 @@ from course_lib import corpus
 MicroBatch = tuple[torch.Tensor, torch.Tensor]
 
 
-def generator(*numbers: int) -> torch.Generator:
-    """Random numbers of their own for each row of whole numbers, such as a seed and a step."""
+def generator(seed: int, *key: int) -> torch.Generator:
+    """Random numbers of their own for each seed and key, such as a step."""
     # Of torch's own 64 bits of seed, a CPU's generator takes only the lower 32.
-    mixed = np.random.SeedSequence(numbers).generate_state(1)
+    mixed = np.random.SeedSequence(seed, spawn_key=key).generate_state(1)
     return torch.Generator().manual_seed(int(mixed[0]))
 
 

@@ -1,8 +1,7 @@
-"""What a rank of torchrun says when it can't go on."""
+"""What a rank of torchrun says of what it alone knows, when it can't go on."""
 
 from __future__ import annotations
 
-import os
 import re
 import socket
 
@@ -10,7 +9,6 @@ import torch.distributed as dist
 
 from course_lib.ranks import torchrun
 from course_lib.ranks.frames import folded, is_library, lines_of
-from course_lib.train.errors import TrainingError
 
 _PLACE_IN_GLOO = re.compile(r"^\[[^\]]*\] *")
 
@@ -22,19 +20,16 @@ def is_lost_rank(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and ("gloo/" in str(error) or "Timed out waiting" in str(error))
 
 
-def is_worth_saying(error: BaseException) -> bool:
-    """What all ranks know is said once on each machine."""
-    return not isinstance(error, TrainingError) or os.environ.get("LOCAL_RANK", "0") == "0"
-
-
 def explained(error: BaseException, timeout: float) -> str:
     """Rank, machine and step, what happened, and the learner's lines."""
-    if isinstance(error, TrainingError):
-        return str(error)
     where = ", ".join([f"rank {torchrun.rank()} on {socket.gethostname()}", *getattr(error, "__notes__", [])])
     reason = _PLACE_IN_GLOO.sub("", str(error)).partition("\n")[0]
     if is_lost_rank(error):
-        return f"{where}: another rank is gone, or has not answered for {timeout:g} s ({reason})."
+        reason = reason.partition(". ")[0]  # what gloo advises to do is not what helps here
+        said = f"another rank is gone, or has not answered for {timeout:g} s ({reason})."
+    else:
+        said = f"{type(error).__name__}: {reason}"
     lines = lines_of(error.__traceback__)
-    shown = folded(lines) if any(not is_library(line.file) for line in lines) else folded(lines)[-1:]
-    return "\n".join([f"{where}: {type(error).__name__}: {reason}", *(f"  {line}" for line in shown)])
+    is_learners = any(not is_library(line.file) for line in lines)
+    shown = folded(lines) if is_learners else [] if is_lost_rank(error) else folded(lines)[-1:]
+    return "\n".join([f"{where}: {said}", *(f"  {line}" for line in shown)])

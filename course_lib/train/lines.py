@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from course_lib import measurements
-from course_lib.train.ranks_agree import Machine, places
+from course_lib.train.ranks_agree import Machine, count, places
 from course_lib.train.records import Outcome, Record, tokens_per_second
 from course_lib.train.settings import Settings
 from course_lib.utilization import utilization
@@ -34,7 +34,9 @@ def header(settings: Settings, dtype: str, machines: list[Machine], whose: list[
 
 def _threads(machines: list[Machine]) -> str:
     threads = {machine.threads for machine in machines}
-    return f"{threads.pop()} threads each, " if machines[0].device == "CPU" and len(threads) == 1 else ""
+    if machines[0].device != "CPU" or len(threads) > 1:
+        return ""
+    return f"{count(threads.pop(), 'thread')} each, "
 
 
 def why_no_speed(machines: list[Machine]) -> str:
@@ -49,14 +51,13 @@ def why_no_speed(machines: list[Machine]) -> str:
 class Journal:
     """Lines and log on rank 0.
 
-    ``flops_per_token``, and ``peak_flops`` of all ranks together, None for no U.  A log that is there keeps
-    its lines up to ``first_step``, and loses those of steps that are done again.
+    ``peak_flops``: of all ranks together, None for no U.  A log that is there keeps its lines up to the step
+    that the run is ``resumed_from``, and loses those of steps that are done again.
     """
 
-    def __init__(self, settings: Settings, say: Say, flops_per_token: float, peak_flops: float | None,
-                 resumed_from: int):  # fmt: skip
-        self._settings, self.say = settings, say
-        self._flops, self._peak = flops_per_token, peak_flops
+    def __init__(self, settings: Settings, say: Say, peak_flops: float | None, resumed_from: int):
+        self._settings, self._say = settings, say
+        self._flops, self._peak = settings.config.flops_per_token(settings.sequence), peak_flops
         self._since: list[Record] | None = None  # the last line; the first step is slow, and left out
         if settings.log is not None:
             _cut_log(settings.log, resumed_from)
@@ -68,10 +69,10 @@ class Journal:
             with self._settings.log.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(asdict(record)) + "\n")
         if record.is_skipped:
-            self.say(f"step {record.step}: a gradient was not finite in fp16; weights stay, and losses are "
+            self._say(f"step {record.step}: a gradient was not finite in fp16; weights stay, and losses are "
                       "scaled by less")  # fmt: skip
         if record.step % self._settings.print_every == 0 or record.step in (1, self._settings.steps):
-            self.say(self._line(record))
+            self._say(self._line(record))
             self._since = []
         self._since = self._since or []
 
@@ -89,7 +90,7 @@ class Journal:
 
     def end(self, outcome: Outcome) -> None:
         for line in self._summary(outcome):
-            self.say(line)
+            self._say(line)
 
     def _summary(self, outcome: Outcome) -> Iterator[str]:
         done = outcome.records[-1].step if outcome.records else outcome.resumed_from
@@ -114,12 +115,18 @@ def _busy(spread: float) -> str:
 
 
 def _noise(outcome: Outcome, settings: Settings) -> str:
+    if not outcome.noise_steps:
+        return "noise scale: none, since no gradient of a smaller batch was seen; two micro-batches show one"
     if outcome.noise.scale is None:
         return f"noise scale: none. {outcome.noise.note}"
     low, high = outcome.noise_interval
-    interval = "" if high == math.inf and low == 0 else f" (90%: {low:,.0f} to {high:,.0f})"
-    return (f"noise scale: {outcome.noise.scale:,.0f} sequences{interval}, from {outcome.noise_steps} steps; "
-            f"a step has {settings.batch}")  # fmt: skip
+    interval = "" if high == math.inf and low == 0 else f" (90%: {_short(low)} to {_short(high)})"
+    scale = f"noise scale: {_short(outcome.noise.scale)} sequences{interval}"
+    return f"{scale}, from {outcome.noise_steps} steps; a step has {settings.batch}"
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10 else f"{number:.1f}"
 
 
 def _cut_log(path: Path, last_step: int) -> None:

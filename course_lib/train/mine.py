@@ -53,12 +53,12 @@ class Piece(NamedTuple):
 def read(folder: Path | None) -> dict[Exercise, Cells | str]:
     """The answer cells of each exercise; why not, where there are none.  Without a folder nothing.
 
-    Raises Unusable for what is no folder.
+    Raises ValueError for what is no folder.
     """
     if folder is None:
         return {}
     if not folder.is_dir():
-        raise Unusable(f"mine={str(folder)!r}: expected a folder with your exercises")
+        raise ValueError(f"mine={str(folder)!r}: expected a folder with your exercises")
     return {exercise: _read(folder / f"{exercise.name}.ipynb") for exercise in (RING, ACCUMULATION, BUCKETS)}
 
 
@@ -72,13 +72,16 @@ def _read(path: Path) -> Cells | str:
 def piece(
     exercise: Exercise, found: dict[Exercise, Cells | str], distributed: types.ModuleType = dist
 ) -> Piece:
-    """Run the cells that were found, which see ``distributed`` as ``dist``; what they define has the piece."""
+    """Run the cells that were found, with ``distributed`` as ``dist``, and look for the piece in them."""
     cells = found.get(exercise, "")
     if isinstance(cells, str):
         return Piece(None, exercise.functions[0], cells)
     defined = {"__name__": f"exercise_{exercise.number}", "torch": torch, "dist": distributed,
                "data_parallel": data_parallel}  # fmt: skip
     errors = [problem for name, text in cells.items() if (problem := _run(exercise, name, text, defined))]
+    # A cell may have imported torch's again.
+    ours = {dist: distributed, dist.all_reduce: distributed.all_reduce}
+    defined |= {name: ours[value] for name, value in defined.items() if _is_in(ours, value)}
     whys = []
     for name in exercise.functions:
         unfinished = _unfinished(name, defined, set())
@@ -86,6 +89,10 @@ def piece(
             return Piece(defined[name], name)
         whys.append(f"exercise {exercise.number}: {unfinished} is not filled in yet")
     return Piece(None, exercise.functions[0], " ".join(errors) or whys[0])
+
+
+def _is_in(ours: dict, value: object) -> bool:
+    return any(value is each for each in ours)
 
 
 def _run(exercise: Exercise, name: str, text: str, defined: dict) -> str:
@@ -130,7 +137,7 @@ class SummedBy(types.ModuleType):
 
     def __init__(self, all_reduce: AllReduce, device: torch.device):
         super().__init__("torch.distributed")
-        self._sum = channel.apart(all_reduce)
+        self._sum = channel.apart(all_reduce, device)
         self._channel = channel.beside(device, self._sum)
 
     def __getattr__(self, name: str) -> object:

@@ -34,22 +34,24 @@ def train(settings: Settings, should_stop: Callable[[], bool] = lambda: False) -
     Raises TrainingError on all ranks alike for what can't be: settings that differ between ranks, a batch
     that can't be divided, a checkpoint of another run, ranks out of step, a loss that is not finite.
     """
-    require_same_settings(settings)
+    tokens = corpus.tokens()
+    text = hashlib.sha256(tokens.numpy()).hexdigest()[:16]
+    require_same_settings(settings, text=text)
     of_ranks = machines()
     dtype = _dtype(settings, of_ranks)
-    tokens = corpus.tokens()
     trained = _start(settings, dtype)
-    keeper = Keeper(settings.checkpoint, _of_a_run(settings, dtype, tokens), trained)
+    of_a_run = {**settings.of_a_run(), "dtype": dtype, "text": text}
+    keeper = Keeper(settings.checkpoint, of_a_run, trained)
     resumed_from, remarks = keeper.resume()
     way = ways.chosen(settings, trained.module)
     keeper.set_random_state(settings.seed, resumed_from)
+    say = ranks.log if dist.get_rank() == 0 and not settings.quiet else _nothing
+    said = lines.header(settings, dtype, of_ranks, way.whose)
+    for line in [*said, *remarks, *_resumed(keeper, resumed_from)]:
+        say(line)
     has_speed = not any(machine.shares_cores for machine in of_ranks)
     peak = peak_flops_of_ranks(dtype=precision.TYPES[dtype]) if has_speed and settings.utilization else None
-    journal = _journal(settings, peak, resumed_from)
-    if journal is not None:
-        said = lines.header(settings, dtype, of_ranks, way.whose)
-        for line in [*said, *remarks, *_resumed(keeper, resumed_from)]:
-            journal.say(line)
+    journal = lines.Journal(settings, say, peak, resumed_from) if dist.get_rank() == 0 else None
     weights = Weights(settings.tokens, len(of_ranks), settings.micro_batches, way.by_tokens)
     loss = Loss(weights, trained.scaler, list(trained.module.parameters()))
     steps = Steps(settings, trained, loss, keeper, journal, resumed_from, has_speed, should_stop)
@@ -57,12 +59,16 @@ def train(settings: Settings, should_stop: Callable[[], bool] = lambda: False) -
     with contextlib.suppress(Stopped), _noting(steps):
         way.train(batches, loss, steps)
     outcome = Outcome(
-        steps.records, resumed_from, steps.is_stopped, peak,
-        steps.meter.value(), steps.meter.interval(), len(steps.meter), keeper.path,
+        steps.records, resumed_from, steps.is_stopped, peak, steps.meter.value(), steps.meter.interval(),
+        len(steps.meter), keeper.path,
     )  # fmt: skip
     if journal is not None:
         journal.end(outcome)
     return outcome
+
+
+def _nothing(line: str) -> None:
+    pass
 
 
 @contextlib.contextmanager
@@ -89,19 +95,6 @@ def _start(settings: Settings, dtype: str) -> Trained:
     module = GPT(settings.config, attention="fused")
     precision.prepare(module, dtype, ranks.device())
     return Trained(module, adamw(module), precision.scaler(dtype, ranks.device()))
-
-
-def _of_a_run(settings: Settings, dtype: str, tokens: torch.Tensor) -> dict:
-    text = hashlib.sha256(bytes(tokens.tolist())).hexdigest()[:16]
-    return {**settings.of_a_run(), "dtype": dtype, "text": text}
-
-
-def _journal(settings: Settings, peak: float | None, resumed_from: int) -> lines.Journal | None:
-    if dist.get_rank():
-        return None
-    say = (lambda line: None) if settings.quiet else ranks.log
-    flops = settings.config.flops_per_token(settings.sequence)
-    return lines.Journal(settings, say, flops, peak, resumed_from)
 
 
 def _resumed(keeper: Keeper, step: int) -> list[str]:

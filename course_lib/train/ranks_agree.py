@@ -51,16 +51,16 @@ def machines() -> list[Machine]:
     return gather(own)
 
 
-def require_same_settings(settings: Settings) -> None:
-    """Raises TrainingError on all ranks if torchrun's ranks were started with different settings."""
-    own = {name: value for name, value in asdict(settings).items() if name not in _OF_A_RANK}
+def require_same_settings(settings: Settings, **more: object) -> None:
+    """Raises TrainingError on all ranks if their settings differ, or what is given besides."""
+    own = {name: value for name, value in asdict(settings).items() if name not in _OF_A_RANK} | more
     of_ranks = gather(own)
     for name, first in of_ranks[0].items():
         others = [rank for rank, each in enumerate(of_ranks) if each[name] != first]
         if others:
             raise TrainingError(
-                f"The ranks were started with different settings: {name}={first!r} on rank 0, and "
-                f"{of_ranks[others[0]][name]!r} on {names(others)}. Give all machines the same command."
+                f"The ranks differ: {name}={first!r} on rank 0, and {of_ranks[others[0]][name]!r} on "
+                f"{names(others)}. All machines need the same command and the same version of the course."
             )
 
 
@@ -70,7 +70,7 @@ def from_rank_0(make: Callable[[], T]) -> T:
     if dist.get_rank() == 0:
         try:
             box = [(make(), "")]
-        except (OSError, Unusable) as problem:
+        except (OSError, ValueError, Unusable) as problem:
             box = [(None, str(problem))]
     dist.broadcast_object_list(box)
     value, problem = box[0]
@@ -84,10 +84,10 @@ def places(of_ranks: list[Machine]) -> str:
     runs = [(host, [rank for rank, _ in group]) for host, group in
             groupby(enumerate(of_ranks), key=lambda pair: pair[1].host)]  # fmt: skip
     if len(runs) == 1:
-        return f"{_count(len(of_ranks), 'rank')} on {runs[0][0]}"
+        return f"{count(len(of_ranks), 'rank')} on {runs[0][0]}"
     where = ", ".join(f"{names(numbers)} on {host}" for host, numbers in runs)
-    return f"{_count(len(of_ranks), 'rank')} on {len({host for host, _ in runs})} machines: {where}"
+    return f"{count(len(of_ranks), 'rank')} on {len({host for host, _ in runs})} machines: {where}"
 
 
-def _count(number: int, what: str) -> str:
+def count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -32,8 +32,9 @@ class Batches(Sequence):
     def __len__(self) -> int:
         return len(self._steps)
 
-    def __getitem__(self, index: int) -> list[MicroBatch]:
-        return self._make(self._steps[index])
+    def __getitem__(self, index: int | slice) -> list:
+        found = self._steps[index]
+        return self._make(found) if isinstance(found, int) else [self._make(step) for step in found]
 
     def __iter__(self) -> Iterator[list[MicroBatch]]:
         for step in ranks.progress(self._steps, description="training"):
@@ -117,10 +118,19 @@ class Steps:
         sums = torch.tensor(own, dtype=torch.float64)
         dist.all_reduce(sums)
         loss, tokens, stop, norm_sq, reciprocals, count = sums.tolist()
+        self._require_all(int(tokens))
         if count:
             # Ranks' parts may be unequal, and then the harmonic mean stands for them.
             self.meter.update(norm_sq / count, norm * norm, count / reciprocals, self._settings.batch)
         return loss / tokens, stop > 0
+
+    def _require_all(self, tokens: int) -> None:
+        step, expected = self.done + 1, self._settings.tokens
+        if tokens != expected or step > self.last:
+            raise TrainingError(
+                f"optimizer.step() was called in step {step} of {self.last} for {tokens:,} of {expected:,} "
+                "tokens: expected one call in each step, after all micro-batches."
+            )
 
     def _require_finite(self, record: Record) -> None:
         if not math.isfinite(record.loss):

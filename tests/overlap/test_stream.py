@@ -121,3 +121,13 @@ def test_nothing_races():
 def test_each_wait_is_needed(forgotten):
     [(_, found)] = ranks.run(steps_on_streams, 1, forgotten, device="cpu")
     assert found
+
+
+def groups_of_the_ring():
+    """Whether there is a group of its own for a row on the CPU, and on a GPU."""
+    return [hasattr(channel.apart(None, torch.device(kind)), "keywords") for kind in ("cpu", "cuda")]
+
+
+def test_on_gpus_no_second_group_is_under_way():
+    """The default group of ranks has a backend for each kind of device, so its name tells nothing."""
+    assert ranks.run(groups_of_the_ring, 2, device="cpu") == [[True, False]] * 2

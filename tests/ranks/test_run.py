@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy
 import pytest
@@ -369,6 +370,13 @@ def test_lines_that_faulthandler_could_not_read_are_passed_over():
     text = 'Current thread 0x1 (most recent call first):\n  File "???", line ??? in ???\n'
     assert report.parse_stack(text) == ()
     assert [line.number for line in report.parse_stack(text + '  File "a.py", line 7 in f\n')] == [7]
+
+
+def test_names_that_torch_has_modules_of():
+    """cloudpickle takes torch.ops and torch's config modules along with a function that has such names."""
+    names = {"__name__": "__main__", "torch": torch, "shape": SimpleNamespace(config=3, ops=4)}
+    exec("def total():\n    return shape.config + shape.ops + int(torch.ops.aten.relu(torch.ones(1)))", names)
+    assert run(names["total"], 1) == [8]
 
 
 def test_what_can_not_be_sent_is_named():

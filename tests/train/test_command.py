@@ -1,0 +1,240 @@
+"""``course train`` as a command: what it prints, how it ends, and under torchrun."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from course_lib import ranks
+from course_lib.ranks import RankFailed, RanksHung, devices
+from course_lib.train import command, failures, starting, stopping
+from course_lib.train.errors import TrainingError
+
+SMALL = "--layers 1 --hidden 16 --heads 2 --sequence 16 --batch 6 --no-utilization".split()
+ENDLESS = ["--steps", "1000000", "--checkpoint-every", "1000000", "--print-every", "1000000"]
+TRAIN = [sys.executable, "-m", "course_lib.train", *SMALL]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+ENVIRONMENT = {**os.environ, "COURSE_DEVICE": "cpu", "OMP_NUM_THREADS": "1"}
+
+
+def start(*arguments, program=TRAIN):
+    return subprocess.Popen([*program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env=ENVIRONMENT)  # fmt: skip
+
+
+def finished(*arguments, program=TRAIN):
+    with start(*arguments, program=program) as process:
+        out, err = process.communicate(timeout=120)
+    return process.returncode, out, err
+
+
+def until(process, words):
+    """Read lines until one has the words."""
+    for line in process.stdout:
+        if words in line:
+            return line
+    raise AssertionError(f"it ended without {words!r}: {process.stderr.read()}")
+
+
+def options(*arguments):
+    parser = command.ArgumentParser()
+    command.add_arguments(parser)
+    return parser.parse_args(list(arguments))
+
+
+# --- ended by signals ---
+
+
+@pytest.mark.parametrize(
+    ("number", "count"), [(signal.SIGTERM, 1), pytest.param(signal.SIGINT, 2, marks=pytest.mark.long)])
+def test_a_signal_ends_it_after_a_step_with_a_checkpoint_and_status_0(tmp_path, number, count):
+    with start(*ENDLESS, "--ranks", str(count), "--checkpoint", str(tmp_path / "run")) as process:
+        until(process, "step       1/1000000")
+        process.send_signal(number)
+        step = int(until(process, "stopped after step").split()[5])
+        until(process, f"step-{step:08}.checkpoint")
+        err = process.stderr.read()
+    assert (process.returncode, err) == (0, "")
+    assert [path.name for path in (tmp_path / "run").iterdir()] == [f"step-{step:08}.checkpoint"]
+
+
+def test_two_signals_at_once_are_one_request_and_a_later_one_ends_the_process(monkeypatch):
+    asked, now = [], [100.0]
+    monkeypatch.setattr(stopping.time, "monotonic", lambda: now[0])
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    with stopping.on_signals(lambda: asked.append(now[0])):
+        signal.raise_signal(signal.SIGINT)
+        now[0] += 0.5  # torchrun passes on what the rank has got itself
+        signal.raise_signal(signal.SIGINT)
+        assert asked == [100.0]
+        now[0] += 10
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(SystemExit) as ended:
+            signal.raise_signal(signal.SIGTERM)
+        assert ended.value.code == 128 + signal.SIGTERM
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+
+
+# --- what it says when it fails ---
+
+
+def test_wrong_options_end_with_status_2_and_one_sentence(capsys):
+    assert command.main(options("--steps", "0")) == 2
+    assert command.main(options("--ranks", "2", "--batch", "1")) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "course train: steps=0: expected a positive whole number",
+        "course train: batch=1: expected at least 2, a sequence for each of 2 × 1 micro-batches",
+    ]
+
+
+def fails_with(monkeypatch, error):
+    def outcome(*arguments):
+        raise error
+
+    monkeypatch.setattr(starting, "outcome", outcome)
+
+
+def test_what_all_ranks_know_is_said_in_one_sentence(monkeypatch, capsys):
+    fails_with(monkeypatch, RankFailed("a long report", [], TrainingError("It can't be.")))
+    assert command.main(options()) == 1
+    assert capsys.readouterr().err == "course train: It can't be.\n"
+
+
+def test_a_failure_says_from_which_step_the_run_goes_on(monkeypatch, capsys, tmp_path):
+    fails_with(monkeypatch, RanksHung("No rank made progress.", []))
+    (tmp_path / "step-00000050.checkpoint").touch()
+    assert command.main(options("--checkpoint", str(tmp_path))) == 1
+    assert capsys.readouterr().err == (
+        "course train: No rank made progress.\n"
+        f"Start the same command again, and the run goes on after step 50 ({tmp_path}).\n"
+    )
+    assert command.main(options()) == 1
+    assert "--checkpoint FOLDER keeps" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "is_lost"),
+    [
+        ("[../gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.0.0.2]:5", True),
+        ("[../gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 2000ms for recv", True),
+        ("mat1 and mat2 shapes cannot be multiplied", False),
+    ],
+)
+def test_a_lost_rank_is_told_from_other_errors(monkeypatch, text, is_lost):
+    monkeypatch.setenv("RANK", "1")
+    error = RuntimeError(text)
+    error.add_note("in step 7")
+    said = failures.explained(error, 30)
+    assert failures.is_lost_rank(error) is is_lost
+    assert said.startswith("rank 1 on ") and ", in step 7: " in said and "gloo" not in said
+    assert ("another rank is gone, or has not answered for 30 s" in said) is is_lost
+
+
+# --- results ---
+
+
+def test_run_is_a_function_with_a_record_for_each_step(tmp_path):
+    from course_lib.train import Settings, run
+
+    log = tmp_path / "logs" / "run.jsonl"
+    log.parent.mkdir()
+    log.write_text('{"step": 1}\nhalf a li')
+    settings = Settings(steps=3, ranks=1, layers=1, hidden=16, heads=2, sequence=16, batch=4, quiet=True,
+                        utilization=False, log=log)  # fmt: skip
+    records = run(settings)
+    assert [record.step for record in records] == [1, 2, 3]
+    assert all(record.tokens == 64 and record.tokens_per_second > 0 for record in records)
+    logged = [json.loads(line) for line in log.read_text().splitlines()]
+    assert logged == [vars(record) for record in records]
+
+
+def test_no_speed_is_shown_where_ranks_share_cores(monkeypatch, capsys):
+    from course_lib.train import Settings
+
+    settings = Settings(steps=2, ranks=2, layers=1, hidden=16, heads=2, sequence=16, batch=4)
+    outcome = ranks.run(_on_one_core, 2, settings, device="cpu")[0]
+    said = capsys.readouterr().out
+    assert outcome.tokens_per_second is None and outcome.peak_flops is None
+    assert "no tokens/s and no U: 2 ranks share 1 cores of" in said
+    assert " tokens/s  " not in said and "median" not in said
+
+
+def _on_one_core(settings):
+    from course_lib.train import rank, ranks_agree
+
+    ranks_agree.usable_cores = lambda: 1
+    return rank.train(settings)
+
+
+# --- torchrun ---
+
+
+@pytest.mark.long
+def test_under_torchrun_it_is_the_same_run_and_resumes(tmp_path):
+    program = [*TORCHRUN, "-m", "course_lib.train", *SMALL]
+    of = ["--steps", "6", "--dtype", "float64", "--checkpoint"]
+    status, out, err = finished(*of, str(tmp_path / "a"), "--stop-after", "4", program=program)
+    assert status == 0 and "[rank 0] stopped after step 4 of 6" in out, err
+    assert "training:" not in err  # no bar where nobody looks on
+    status, out, err = finished(*of, str(tmp_path / "a"), "--json", program=program)
+    assert status == 0 and json.loads(out)["resumed_from"] == 4, err
+    status, alone, err = finished(*of, str(tmp_path / "b"), "--json", "--ranks", "1")
+    assert status == 0 and json.loads(alone)["loss"] == pytest.approx(json.loads(out)["loss"], abs=1e-9), err
+    status, out, err = finished(*of, str(tmp_path / "a"), "--seed", "1", program=program)
+    assert status == 1 and err.count("is of another run: seed=0 there and 1 here") == 1
+
+
+@pytest.mark.long
+def test_torchrun_passes_a_signal_on_and_the_ranks_save(tmp_path):
+    program = [*TORCHRUN, "-m", "course_lib.train", *SMALL]
+    with start(*ENDLESS, "--checkpoint", str(tmp_path), program=program) as process:
+        until(process, "step       1/1000000")
+        process.send_signal(signal.SIGTERM)
+        until(process, "stopped after step")
+        until(process, "checkpoint: ")
+        process.communicate(timeout=60)
+    assert len(list(tmp_path.glob("step-*.checkpoint"))) == 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_lost_rank_ends_the_others_in_time_with_one_message(tmp_path, how):
+    """Killed, its connections break; stopped, it only does not answer."""
+    rendezvous = {
+        **ENVIRONMENT, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2",
+        "LOCAL_WORLD_SIZE": "2", "GLOO_SOCKET_IFNAME": devices.loopback(),
+    }  # fmt: skip
+    command = [*TRAIN, *ENDLESS, "--checkpoint", str(tmp_path), "--checkpoint-every", "5", "--timeout", "5"]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             env={**rendezvous, "RANK": str(rank), "LOCAL_RANK": str(rank)})
+            for rank in range(2)]  # fmt: skip
+    try:
+        until(both[0], "step       1/1000000")
+        while not list(tmp_path.glob("step-*.checkpoint")):
+            time.sleep(0.05)
+        both[1].send_signal(how)
+        lost = time.monotonic()
+        _, err = both[0].communicate(timeout=60)
+        assert time.monotonic() - lost < 30
+    finally:
+        both[1].kill()
+        both[1].communicate()
+    assert both[0].returncode == 1
+    assert "course train: rank 0 on " in err and "in step " in err
+    assert "another rank is gone, or has not answered for 5 s" in err
+    assert "Start the same command again, and the run goes on after step " in err
+    assert "Traceback" not in err
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
