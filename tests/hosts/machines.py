@@ -59,11 +59,13 @@ class Started:
         wait_until(lambda: self.status is not None, seconds, "the end of", [self])
         return self.status
 
-    def signal(self, number: int) -> None:
-        """To the command itself, not to the processes that it has started."""
-        if (first := self._first()) is not None:
+    def signal(self, number: int, everyone: bool = False) -> None:
+        """To the command itself, or also to all processes that it has started."""
+        if (first := self._first()) is None:
+            return
+        for process in [first, *(first.children(recursive=True) if everyone else [])]:
             with contextlib.suppress(psutil.NoSuchProcess):
-                first.send_signal(number)
+                process.send_signal(number)
 
     def kill(self) -> None:
         """End the command and all that it has started, at once."""
@@ -90,13 +92,13 @@ class Machine:
     def __init__(self, number: int, folder: Path, made: Path):
         self.name, self.address = f"machine-{number}", f"10.0.0.{number + 1}"
         self.folder = folder / self.name
-        self.folder.mkdir()
+        self.folder.mkdir(exist_ok=True)
         self._number, self._made, self._started = number, made, []
 
     def start(self, command: list[str], **environment: str) -> Started:
         """Start a command in the machine's own folder."""
-        inside = _python("run", self._made, self._number, self.name, *command)
-        output = self.folder.with_suffix(f".{len(self._started)}.log")
+        inside = in_child("run", self._made, self._number, self.name, *command)
+        output = self.folder / f"{len(list(self.folder.glob('*.log')))}.log"
         started = Started(inside, output, self.folder, {**os.environ, **environment})
         self._started.append(started)
         return started
@@ -130,7 +132,7 @@ def machines(count: int, folder: Path, rate: str = "1gbit") -> Iterator[list[Mac
     """Machines at one switch, each with a cable of this rate; all processes on them end with the block."""
     asked, made = folder / "network.asked", folder / "network.made"
     network.write(asked, Links(rate).of_ranks(count))
-    holder = subprocess.Popen(_python("hold", asked, made))
+    holder = subprocess.Popen(in_child("hold", asked, made))
     there = [Machine(number, folder, made) for number in range(count)]
     try:
         wait_until(made.exists, network.SECONDS_TO_MAKE, "the network")
@@ -158,16 +160,19 @@ def outputs(watched: Sequence[Started]) -> str:
     return "\n".join(f"--- status {each.status}\n{each.output[-6000:]}" for each in watched)
 
 
-def _python(*arguments: object) -> list[str]:
-    return [sys.executable, __file__, str(os.getpid()), *map(str, arguments)]
+def in_child(task: str, *arguments: object) -> list[str]:
+    """The command of a child that does not outlive this process: "hold", "run", or "here", as it stands."""
+    return [sys.executable, __file__, str(os.getpid()), task, *map(str, arguments)]
 
 
 def _main(parent: str, task: str, *arguments: str) -> None:
-    _die_with_parent()
+    die_with_parent()
     if os.getppid() != int(parent):  # it was gone before
         sys.exit(1)
     if task == "hold":
         network.hold(*map(Path, arguments))
+    elif task == "here":
+        os.execvp(arguments[0], arguments)
     _run(*arguments)
 
 
@@ -178,7 +183,7 @@ def _run(made: str, number: str, name: str, *command: str) -> None:
     socket.sethostname(name)
     child = os.fork()  # a PID namespace begins with the next child
     if child == 0:
-        _die_with_parent()
+        die_with_parent()
         os.execvp(command[0], command)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if status < 0:
@@ -191,7 +196,8 @@ def _die_of(number: int) -> None:
     os.kill(os.getpid(), number)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """End with whoever has started this process, however that ends."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from tests.hosts.machines import Machine, Started, machines, outputs, wait_until
-from tests.hosts.training import EVERY, RATE, SECONDS_TO_RUN, TIMEOUT, Training
+from tests.hosts.training import EVERY, RATE, SECONDS_TO_RUN, TIMEOUT, Training, long
 
-SECONDS_TO_NOTICE = 30  # what is closed is noticed at once; on a busy machine that may take some seconds
+SECONDS_TO_NOTICE = 60  # what is closed is noticed at once, but machines are busy
 LOST = re.compile(
     r"course train: rank (\d) on machine-(\d), in step (\d+): another rank is gone[^\n]*\n"
     r"Start the same command again, and the run goes on after step (\d+) "
@@ -44,7 +44,7 @@ def test_two_machines_train_one_is_lost_and_the_other_goes_on_from_the_checkpoin
         assert_goes_on(run, run.start([head], head), kept)
 
 
-@pytest.mark.long
+@long
 @pytest.mark.parametrize("count", [2, 3])
 def test_machines_have_the_losses_of_one_process(real_links, tmp_path, count):
     run = Training(tmp_path, steps=30)
@@ -64,7 +64,7 @@ def lose(machine: Machine, how: str) -> None:
         machine.kill()
 
 
-@pytest.mark.long
+@long
 @pytest.mark.parametrize("how", ["processes", "cable", "power"])
 def test_the_others_end_and_say_so_and_the_same_command_goes_on(real_links, tmp_path, how):
     run = Training(tmp_path, steps=40)
@@ -83,7 +83,7 @@ def test_the_others_end_and_say_so_and_the_same_command_goes_on(real_links, tmp_
         assert_goes_on(run, run.start(there, head), kept[0])
 
 
-@pytest.mark.long
+@long
 @pytest.mark.parametrize("how", ["processes", "power"])
 def test_without_the_head_all_end_and_others_go_on(real_links, tmp_path, how):
     """The agents' meeting place is gone, so none of them can go on; new ones meet elsewhere."""
@@ -97,13 +97,13 @@ def test_without_the_head_all_end_and_others_go_on(real_links, tmp_path, how):
         lose(head, how)
         kept = []
         for rank, machine in [(1, second), (2, third)]:
-            assert agents[rank].wait(2 * SECONDS_TO_NOTICE + TIMEOUT) == 1
+            assert agents[rank].wait(SECONDS_TO_NOTICE + TIMEOUT) == 1
             kept.append(assert_says_what_is_lost(agents[rank], rank, machine))
         assert kept[0] == kept[1]
         assert_goes_on(run, run.start([second, third], second), kept[0])
 
 
-@pytest.mark.long
+@long
 @pytest.mark.parametrize("how", ["processes", "cable"])
 def test_agents_with_restarts_meet_again_by_themselves(real_links, tmp_path, how):
     """The one whose ranks have failed waits for a machine that is started again, or is back."""
@@ -124,7 +124,7 @@ def assert_says_soon_what_is_lost(agent: Started, machine: Machine) -> int:
     return assert_says_what_is_lost(agent, 0, machine)
 
 
-@pytest.mark.long
+@long
 def test_elastic_agents_go_on_alone_and_take_the_other_in_again(real_links, tmp_path):
     run = Training(tmp_path, steps=400)
     quick = {"RENDEZVOUS": "last_call_timeout=2,keep_alive_interval=1,keep_alive_max_attempt=3"}
