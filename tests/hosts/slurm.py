@@ -6,11 +6,13 @@ to all processes of a step before the time is over.  Real Slurm is more than thi
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.hosts.machines import Machine, Started, die_with_parent, in_child, wait_until
@@ -32,19 +34,36 @@ class Job:
             program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tests.hosts.slurm {name} "$@"\n')
             program.chmod(0o755)
         self._environment = {
-            **ENVIRONMENT, "PATH": f"{programs}:{ENVIRONMENT['PATH']}", "STAND_IN_FOLDER": str(folder),
-            "COURSE": str(REPOSITORY), "SLURM_SUBMIT_DIR": str(folder), "SLURM_JOB_ID": str(number),
+            **os.environ, **ENVIRONMENT, "PATH": f"{programs}:{ENVIRONMENT['PATH']}",
+            "STAND_IN_FOLDER": str(folder), "COURSE": str(REPOSITORY),
+            "SLURM_SUBMIT_DIR": str(folder), "SLURM_JOB_ID": str(number),
             "SLURM_JOB_NUM_NODES": str(len(machines)),
             "SLURM_JOB_NODELIST": ",".join(machine.address for machine in machines),
         }  # fmt: skip
 
-    def run(self) -> subprocess.Popen:
-        """As Slurm does when the job's turn comes, for the first time or again."""
+    @contextlib.contextmanager
+    def running(self) -> Iterator[subprocess.Popen]:
+        """What Slurm does when the job's turn comes, for the first time or again."""
+        command = in_child("here", "bash", SCRIPT, *self._options)
         with (self._folder / "job.log").open("a") as log:
-            return subprocess.Popen(
-                in_child("here", "bash", SCRIPT, *self._options), stdout=log, stderr=log,
-                stdin=subprocess.DEVNULL, cwd=self._folder, env={**os.environ, **self._environment},
-            )  # fmt: skip
+            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                                       cwd=self._folder, env=self._environment)  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def run(self, seconds: float) -> int:
+        """Its exit status."""
+        with self.running() as process:
+            return self.wait(process, seconds)
+
+    def wait(self, process: subprocess.Popen, seconds: float) -> int:
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the job did not end within {seconds} s\n{self.log}") from None
 
     @property
     def log(self) -> str:

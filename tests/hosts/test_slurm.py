@@ -15,16 +15,6 @@ NUMBER = 12345
 SECONDS_TO_STOP = 60
 
 
-def ended(job: Job, process: subprocess.Popen, seconds: float) -> int:
-    """The batch script's status; what it has said where it takes longer."""
-    try:
-        return process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        raise AssertionError(f"not ended after {seconds} s\n{job.log}") from None
-    finally:
-        process.kill()
-
-
 def test_bash_understands_the_scripts():
     for script in (SCRIPT, AGENT):
         subprocess.run(["bash", "-n", script], check=True, timeout=20)
@@ -42,14 +32,15 @@ def test_a_job_whose_time_is_over_saves_and_comes_again(real_links, tmp_path, no
     run = Training(tmp_path, steps=400 if nodes == 1 else 40)
     with machines(nodes, tmp_path, RATE) as there:
         job = Job(tmp_path, there, NUMBER, run.options(tmp_path / "checkpoints" / str(NUMBER)))
-        process = job.run()
-        wait_until(lambda: 20 in run.losses, SECONDS_TO_RUN, "step 20")
-        job.time_is_nearly_over()
-        assert ended(job, process, SECONDS_TO_STOP) != 0
+        with job.running() as process:
+            wait_until(lambda: 20 in run.losses or process.poll() is not None, SECONDS_TO_RUN, "step 20")
+            assert process.poll() is None, job.log
+            job.time_is_nearly_over()
+            assert job.wait(process, SECONDS_TO_STOP) != 0
         step = int(re.search(r"stopped after step (\d+) of", job.log)[1])
         assert job.requeued == [str(NUMBER)]
 
-        assert ended(job, job.run(), SECONDS_TO_RUN) == 0
+        assert job.run(SECONDS_TO_RUN) == 0
         assert f"goes on after step {step}, from" in job.log
         assert job.requeued == [str(NUMBER)]
     run.assert_undisturbed()
@@ -60,6 +51,6 @@ def test_a_job_that_fails_before_it_gets_on_does_not_come_again(real_links, tmp_
     run = Training(tmp_path, steps=40)
     with machines(2, tmp_path, RATE) as there:
         job = Job(tmp_path, there, NUMBER, [*run.options(), "--batch", "1"])
-        assert ended(job, job.run(), SECONDS_TO_RUN) == 1
+        assert job.run(SECONDS_TO_RUN) == 1
     assert "course train: batch=1: expected at least 2" in job.log
     assert job.requeued == []
