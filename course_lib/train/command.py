@@ -21,10 +21,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     """An option that is not given is left to ``Settings``."""
     parser.argument_default = SUPPRESS
 
-    def option(name: str, what: str, **more: object) -> None:
+    def option(name: str, what: str, *others: str, **more: object) -> None:
         default = _DEFAULTS[name]
         said = f" ({default})" if default is not None and not isinstance(default, bool) else ""
-        parser.add_argument(f"--{name.replace('_', '-')}", help=what + said, **more)
+        parser.add_argument(f"--{name.replace('_', '-')}", *others, help=what + said, **more)
 
     whole, real, path = {"type": int, "metavar": "N"}, {"type": float, "metavar": "X"}, {"type": Path}
     option("ranks", "how many ranks to start, by default 2; torchrun starts its own", **whole)
@@ -50,7 +50,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     option("checkpoint", "write checkpoints here, and go on from the newest", metavar="FOLDER", **path)
     option("checkpoint_every", "steps between two checkpoints", **whole)
     option("stop_after", "end after so many steps, with a checkpoint", **whole)
-    option("log", "a line of JSON for each step", metavar="FILE", **path)
+    # torchrun takes --log for one of its own options, wherever it stands.
+    option("log", "a line of JSON for each step; after torchrun, write --log-file", "--log-file",
+           metavar="FILE", **path)  # fmt: skip
     option("print_every", "steps between two lines", **whole)
     option("timeout", "seconds until ranks that do not answer are given up", **real)
     parser.add_argument("--no-utilization", dest="utilization", action="store_false",

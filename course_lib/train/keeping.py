@@ -13,7 +13,7 @@ from course_lib.data_parallel.modules import gather
 from course_lib.train import checkpoint
 from course_lib.train.data import generator
 from course_lib.train.errors import TrainingError
-from course_lib.train.ranks_agree import from_rank_0
+from course_lib.train.ranks_agree import from_rank, from_rank_0
 
 
 @dataclass
@@ -34,7 +34,8 @@ class Keeper:
     """Resumes and keeps one run.  All ranks call each method together.
 
     ``folder``: None keeps nothing.  ``of_a_run``: what has to be the same in a checkpoint.
-    Only rank 0 reads and writes, so that machines need no disk in common.
+    Rank 0 alone writes, to its own machine's disk; the newest checkpoint on any machine's disk is read.  So
+    machines need no disk in common, as long as the one that has it takes part.
     """
 
     def __init__(self, folder: Path | None, of_a_run: dict, trained: Trained):
@@ -49,13 +50,26 @@ class Keeper:
         """
         if self._folder is None:
             return 0, []
-        found = from_rank_0(self._find)
+        holder = self._holder()
+        found = from_rank(holder, self._find)
         if found.content is None:
-            return 0, found.remarks
+            return 0, ["begins with step 1: no machine has a checkpoint yet"]
         state = checkpoint.state_of(found.content)
         self._trained.load(state)
         self._random, self.path = state.random, found.path
-        return state.step, found.remarks
+        whose = f", which rank {holder} has" if holder else ""
+        return state.step, [*found.remarks, f"goes on after step {state.step}, from {found.path.name}{whose}"]
+
+    def _holder(self) -> int:
+        """The first rank of those that see the newest checkpoint; rank 0 where there is none."""
+        steps = [-1 if step is None else step for step in gather(self._newest_step())]
+        return steps.index(max(steps))
+
+    def _newest_step(self) -> int | None:
+        try:
+            return checkpoint.newest_step(self._folder)
+        except OSError:
+            return None  # if it is rank 0, it will say what is wrong
 
     def _find(self) -> checkpoint.Found:
         found = checkpoint.newest(self._folder)

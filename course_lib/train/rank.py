@@ -47,7 +47,7 @@ def train(settings: Settings, should_stop: Callable[[], bool] = lambda: False) -
     keeper.set_random_state(settings.seed, resumed_from)
     say = ranks.log if dist.get_rank() == 0 and not settings.quiet else _nothing
     said = lines.header(settings, dtype, of_ranks, way.whose)
-    for line in [*said, *remarks, *_resumed(keeper, resumed_from)]:
+    for line in [*said, *remarks]:
         say(line)
     has_speed = not any(machine.shares_cores for machine in of_ranks)
     peak = peak_flops_of_ranks(dtype=precision.TYPES[dtype]) if has_speed and settings.utilization else None
@@ -96,10 +96,6 @@ def _start(settings: Settings, dtype: str) -> Trained:
     module = GPT(settings.config, attention="fused")
     precision.prepare(module, dtype, ranks.device())
     return Trained(module, adamw(module), precision.scaler(dtype, ranks.device()))
-
-
-def _resumed(keeper: Keeper, step: int) -> list[str]:
-    return [f"goes on after step {step}, from {keeper.path.name}"] if step else []
 
 
 def _micro_batches(settings: Settings, tokens: torch.Tensor, step: int) -> list[tuple[torch.Tensor, ...]]:

@@ -66,13 +66,18 @@ def require_same_settings(settings: Settings, **more: object) -> None:
 
 def from_rank_0(make: Callable[[], T]) -> T:
     """What rank 0 makes; where it can't, TrainingError on all ranks."""
+    return from_rank(0, make)
+
+
+def from_rank(source: int, make: Callable[[], T]) -> T:
+    """What one rank makes; where it can't, TrainingError on all ranks."""
     box: list = [None]
-    if dist.get_rank() == 0:
+    if dist.get_rank() == source:
         try:
             box = [(make(), "")]
         except (OSError, ValueError, Unusable) as problem:
             box = [(None, str(problem))]
-    dist.broadcast_object_list(box)
+    dist.broadcast_object_list(box, src=source)
     value, problem = box[0]
     if problem:
         raise TrainingError(problem)
