@@ -114,12 +114,3 @@ def test_machines_need_no_rights(real_links, tmp_path):
         """
     done = without_rights(textwrap.dedent(script), tmp_path)
     assert done.stdout.split() == ["0", "machine-0"], done.stderr
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_addresses(real_links, tmp_path, count):
-    with machines(count, tmp_path) as there:
-        shown = [machine.start(["cat", "/proc/net/fib_trie"]) for machine in there]
-        for started, machine in zip(shown, there, strict=True):
-            assert started.wait(SECONDS) == 0
-            assert f"{machine.address}\n" in started.output
