@@ -32,7 +32,7 @@ RANKS, MICRO_BATCHES = (2, 4), (1, 4)
 # Mbit/s for two ranks.  Of more ranks each has less of the cores, so its link gets less, too: the faster ones
 # would wait for the cores, which the simulator knows nothing of.
 RATES = (200, 400, 800)
-BUCKETS = (0.5, 2.0, 8.0)  # MiB; the gradients are 7.1
+BUCKETS = (1.0, 2.0, 8.0)  # MiB; the gradients are 7.1.  Of less, a quarter would fit into a link's burst.
 ROUNDS, MOST, MOST_MS = 4, 0.10, 50
 COLUMNS = ("compute", "hidden", "exposed", "predicted", "measured")
 
