@@ -7,12 +7,17 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 
+from course_lib.ranks import torchrun
+
 _SECONDS_OF_ONE_REQUEST = 1.0  # torchrun passes on a Ctrl-C that the ranks may have got themselves
 
 
 @contextlib.contextmanager
 def on_signals(request: Callable[[], object]) -> Iterator[None]:
     """While open, the first SIGTERM or Ctrl-C calls ``request``; another one ends the process.
+
+    Not so another SIGTERM for a rank of torchrun, which may get it from Slurm and, late, from its agent: it
+    is writing its checkpoint then.  Both have SIGKILL for what takes too long.
 
     In the main thread only, as Python has it.
     """
@@ -23,6 +28,8 @@ def on_signals(request: Callable[[], object]) -> Iterator[None]:
         if began is None:
             began = time.monotonic()
             request()
+        elif number == signal.SIGTERM and torchrun.is_here():
+            pass
         elif time.monotonic() - began > _SECONDS_OF_ONE_REQUEST:
             raise KeyboardInterrupt if number == signal.SIGINT else SystemExit(128 + number)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import time
 
 import pytest
 
@@ -47,15 +48,17 @@ def test_sigterm_to_agents(real_links, tmp_path, asked):
 
 
 @long
-def test_ranks_that_get_sigterm_twice_still_save(real_links, tmp_path):
-    """An agent that has been busy passes it on late, to ranks that Slurm has told already."""
-    run = Training(tmp_path, steps=400)
-    with machines(2, tmp_path, "2mbit") as (head, other):
+def test_ranks_that_get_sigterm_again_while_they_save_go_on_with_it(real_links, tmp_path):
+    """An agent that was busy passes it on late, to ranks that Slurm has told before."""
+    run = Training(tmp_path, steps=40)
+    with machines(2, tmp_path, "400kbit") as (head, other):  # 3 s for a step
         agents = run.start([head, other], head)
-        run.wait_for_step(3)
-        agents[0].signal(signal.SIGSTOP)
+        run.wait_for_step(1)
         for agent in agents:
+            agent.signal(signal.SIGSTOP)
             agent.signal(signal.SIGTERM, everyone=True)
+        time.sleep(1.5)
+        for agent in agents:
+            agent.signal(signal.SIGCONT)
         stopped_after(run, agents)
-        agents[0].signal(signal.SIGCONT)
         assert [agent.wait(SECONDS_TO_STOP) for agent in agents] == [1, 1]

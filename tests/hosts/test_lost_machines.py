@@ -32,7 +32,8 @@ def assert_goes_on(run: Training, agents: list[Started], kept: int) -> None:
     run.assert_undisturbed()
 
 
-def test_two_machines_train_one_is_lost_and_the_other_goes_on_from_the_checkpoint(real_links, tmp_path):
+def test_two_machines_train_and_when_one_is_lost_the_run_goes_on_elsewhere(real_links, tmp_path):
+    """The short one of the tests below: from the checkpoint of two machines a single process goes on."""
     run = Training(tmp_path, steps=20)
     with machines(2, tmp_path, RATE) as (head, other):
         survivor, _ = run.start([head, other], head)
@@ -41,7 +42,9 @@ def test_two_machines_train_one_is_lost_and_the_other_goes_on_from_the_checkpoin
         assert survivor.wait(SECONDS_TO_NOTICE) == 1
         assert "2 ranks on 2 machines: rank 0 on machine-0, rank 1 on machine-1" in survivor.output
         kept = assert_says_what_is_lost(survivor, 0, head)
-        assert_goes_on(run, run.start([head], head), kept)
+    outcome = run.go_on_here()
+    assert outcome.resumed_from == kept
+    run.assert_undisturbed()
 
 
 @long

@@ -53,6 +53,11 @@ class Training:
         self.started += agents
         return agents
 
+    def go_on_here(self) -> train.Outcome:
+        """The rest of the steps, in one process and without agents."""
+        kept = {"checkpoint": self.checkpoints, "checkpoint_every": EVERY, "log": self.log}
+        return train.outcome(_settings(steps=self.steps, **kept))
+
     @property
     def losses(self) -> dict[int, float]:
         """Of each step so far; those that are done again count once."""
@@ -76,8 +81,11 @@ def long(test: Callable) -> Callable:
 
 
 def losses_of_one_process(steps: int) -> dict[int, float]:
-    records = train.run(train.Settings(**SIZES, ranks=1, steps=steps, utilization=False, quiet=True))
-    return {record.step: record.loss for record in records}
+    return {record.step: record.loss for record in train.run(_settings(steps=steps))}
+
+
+def _settings(**more: object) -> train.Settings:
+    return train.Settings(**SIZES, **more, ranks=1, utilization=False, quiet=True)
 
 
 def _parsed(line: str) -> dict | None:
