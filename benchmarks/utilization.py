@@ -40,7 +40,8 @@ def main() -> int:
     good = True
     for overlap in (False, True):
         share = statistics.median(unexplained(overlap))
-        print(f"unexplained {'with' if overlap else 'without'} overlap: {share:.1%}, limit {MOST_UNEXPLAINED:.0%}")
+        how = "with" if overlap else "without"
+        print(f"unexplained {how} overlap: {share:.1%}, limit {MOST_UNEXPLAINED:.0%}")
         good &= abs(share) <= MOST_UNEXPLAINED
     return not good
 
