@@ -114,10 +114,7 @@ def _unexplained(parts: Parts) -> str:
     what = f"leave {share} of the step unexplained"
     if parts.unexplained < 0:
         what = f"are together {share} longer than the step"
-    return (
-        f"The parts {what}, and {MOST_UNEXPLAINED:.0%} is the most that should be: do not trust them. "
-        "(Beside overlapped communication, computing takes longer than alone.)"
-    )
+    return f"The parts {what}, and {MOST_UNEXPLAINED:.0%} is the most that should be: do not trust them."
 
 
 def _label(links: Links | None) -> str:
@@ -179,9 +176,9 @@ def measure_parts(
 
     A rank's batch has ``batch`` pieces of ``sequence`` tokens; the other arguments are BucketedDataParallel's
     and ``ranks.run``'s.  Peak: as by ``measure_peak_flops``, with these ``sizes``, in fp32.  Compute: forward
-    and backward of a copy of the module that communicates nothing.  Optimizer and data: alone.  Exposed and
-    idle: from the whole step, how long its ranks wait in ``finish()``, of which exposed is the wait of the
-    rank that waits least.
+    and backward of a copy of the module that communicates nothing.  Slowed: how much longer they take where
+    buckets leave meanwhile, up to ``finish()``.  Optimizer and data: alone.  Exposed and idle: from the whole
+    step, how long its ranks wait in ``finish()``, of which exposed is the wait of the rank that waits least.
 
     Raises ValueError for more ranks than cores: they would take turns, and no speed of theirs means anything.
     """
@@ -222,12 +219,14 @@ class _Round:
     optimizer: float
     data: float
     idle: float
+    slowed: float
 
     @classmethod
     def of_ranks(cls, seconds: Sequence[dict[str, float]]) -> _Round:
         mean = {name: fmean(each[name] for each in seconds) for name in seconds[0]}
         wait, exposed = mean.pop("wait"), min(each["wait"] for each in seconds)
-        return cls(**mean, exposed=exposed, idle=wait - exposed)
+        slowed = mean.pop("beside") - mean["compute"]
+        return cls(**mean, exposed=exposed, idle=wait - exposed, slowed=slowed)
 
 
 def _require_a_core_each(count: int) -> None:
@@ -307,8 +306,11 @@ class _Run:
             "data": seconds_of(self._data),
             "compute": seconds_of(lambda: self._backward(self._alone, data)),
             "optimizer": seconds_of(lambda: _update(alone)),
-            "step": seconds_of(lambda: self._step(together)),
+            "beside": seconds_of(lambda: self._backward(self._together, data), streams="current"),
         }
+        self._together.finish()
+        together.zero_grad()
+        seconds["step"] = seconds_of(lambda: self._step(together))
         return seconds | {"wait": self._record.spans[-1].seconds}
 
     def _step(self, optimizer: torch.optim.Optimizer) -> None:

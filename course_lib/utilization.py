@@ -138,7 +138,8 @@ class Parts:
     ``peak_flops``: FLOP/s of all devices together.  ``flops``: what the model needs in one step, of all
     devices together.  In seconds: ``step``, the whole of it; ``compute``, forward and backward without
     communication; ``exposed``, waiting for gradients where no other rank is late; ``optimizer``; ``data``,
-    getting a batch; ``idle``, waiting for ranks that are late.
+    getting a batch; ``idle``, waiting for ranks that are late; ``slowed``, what forward and backward take
+    longer with buckets that are filled and under way beside them (below 0 only by chance).
 
     The parts come from runs of their own, so they need not add up to the step: ``unexplained`` is what is
     left, below 0 if they overlap or cost more alone.  Raises ValueError for numbers that can't be.
@@ -152,12 +153,14 @@ class Parts:
     optimizer: float
     data: float
     idle: float
+    slowed: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("peak_flops", "flops", "step", "compute"):
             number(name, getattr(self, name))
         for name in ("exposed", "optimizer", "data", "idle"):
             number(name, getattr(self, name), least=0)
+        number("slowed", self.slowed, least=-self.compute)
 
     @property
     def at_peak(self) -> float:
@@ -172,7 +175,8 @@ class Parts:
     @property
     def unexplained(self) -> float:
         """Seconds of the step that no part accounts for; below 0, seconds that two parts account for."""
-        return self.step - self.compute - self.exposed - self.optimizer - self.data - self.idle
+        known = self.compute + self.slowed + self.exposed + self.optimizer + self.data + self.idle
+        return self.step - known
 
     @property
     def is_explained(self) -> bool:
@@ -186,6 +190,7 @@ class Parts:
         """
         seconds = {
             "compute below peak": self.compute - self.at_peak,
+            "slowed by communication": self.slowed,
             "exposed communication": self.exposed,
             "optimizer": self.optimizer,
             "data": self.data,

@@ -27,6 +27,8 @@ def _plain(color: str) -> dict:
 _LOOKS = {
     "peak": {"facecolor": "#FFFFFF", "edgecolor": "black", "linewidth": 1},
     "compute below peak": {"facecolor": "#FFFFFF", "edgecolor": color_of("compute"), "hatch": "xxx"},
+    "slowed by communication": {
+        "facecolor": "#FFFFFF", "edgecolor": color_of("communication"), "hatch": "xxx"},
     "exposed communication": _plain(color_of("communication")),
     "optimizer": _plain(color_of("optimizer state")),
     "data": _plain("#6E6E6E"),

@@ -59,9 +59,9 @@ def test_bad_arguments_are_refused(changes):
 
 
 def test_wait_is_split_into_what_the_network_takes_and_what_the_late_rank_costs():
-    common = {"step": 4.0, "compute": 2.0, "optimizer": 0.5, "data": 0.25}
+    common = {"step": 4.0, "compute": 2.0, "optimizer": 0.5, "data": 0.25, "beside": 2.25}
     found = measured_utilization._Round.of_ranks([common | {"wait": 3.0}, common | {"wait": 1.0}])
-    assert (found.exposed, found.idle, found.compute) == (1, 1, 2)
+    assert (found.exposed, found.idle, found.compute, found.slowed) == (1, 1, 2, 0.25)
 
 
 # --- What is shown of them, and kept ---
@@ -89,8 +89,8 @@ def test_own_parts_are_shown_and_kept_with_their_conditions():
                            "measured here", "")  # fmt: skip
     shown(overlapped(CALM))
     kept = measurements.read("step-parts")
-    assert len(measurements.newest(kept)) == len(kept) == 14  # one setting does not take the other's place
-    assert len(measurements.read("step-parts", overlap=True, bucket_mb="0.5", ranks=2)) == 7
+    assert len(measurements.newest(kept)) == len(kept) == 16  # one setting does not take the other's place
+    assert len(measurements.read("step-parts", overlap=True, bucket_mb="0.5", ranks=2)) == 8
     assert {point.repeats for point in kept} == {5} and {point.spread for point in kept} == {0.1}
 
 

@@ -195,6 +195,7 @@ def test_the_bill():
     lambda: utilization.gpu_hours(1, 1, 1, share=1.5),
     lambda: Parts(1, 1, 0, 1, 0, 0, 0, 0),
     lambda: Parts(1, 1, 1, 1, -1, 0, 0, 0),
+    lambda: Parts(1, 1, 1, 1, 0, 0, 0, 0, -2),
 ])  # fmt: skip
 def test_bad_arguments_are_refused(call):
     with pytest.raises(ValueError, match="expected"):
@@ -210,8 +211,11 @@ def test_the_parts_go_from_peak_to_u():
     assert PARTS.utilization == pytest.approx(0.4)
     assert PARTS.unexplained == pytest.approx(0.04)
     assert PARTS.shares() == pytest.approx({
-        "compute below peak": 0.24, "exposed communication": 0.16, "optimizer": 0.08, "data": 0.04,
-        "idle": 0.048, "unexplained": 0.032, "achieved": 0.4})  # fmt: skip
+        "compute below peak": 0.24, "slowed by communication": 0, "exposed communication": 0.16,
+        "optimizer": 0.08, "data": 0.04, "idle": 0.048, "unexplained": 0.032, "achieved": 0.4})  # fmt: skip
+    slowed = replace(PARTS, slowed=0.025)
+    assert slowed.shares()["slowed by communication"] == pytest.approx(0.02)
+    assert slowed.unexplained == pytest.approx(0.015)
     assert list(PARTS.shares())[-1] == "achieved"
 
 

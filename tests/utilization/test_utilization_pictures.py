@@ -40,7 +40,7 @@ def test_each_bar_is_seen_however_thin(parts):
     FigureCanvasAgg(figure).draw()
     pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(int)
     (axes,) = figure.axes
-    for bar in axes.patches[2:5]:  # exposed communication, optimizer, data: those of one color
+    for bar in axes.patches[3:6]:  # exposed communication, optimizer, data: those of one color
         bottom, top = (round(y) for y in bar.get_window_extent().intervaly)
         row = pixels[len(pixels) - top + 2 : len(pixels) - bottom - 2]
         near = np.abs(row - 255 * np.array(to_rgb(bar.get_facecolor()))).max(axis=-1) < 60
@@ -50,7 +50,7 @@ def test_each_bar_is_seen_however_thin(parts):
 def test_colors_are_those_of_all_lessons():
     (axes,) = waterfall(PARTS, "Measured here").axes
     colors = [to_hex(bar.get_facecolor()).upper() for bar in axes.patches]
-    assert colors[2:4] + [colors[5], colors[7]] == [
+    assert colors[3:5] + [colors[6], colors[8]] == [
         COLORS[kind] for kind in ("communication", "optimizer state", "idle", "compute")]  # fmt: skip
 
 
