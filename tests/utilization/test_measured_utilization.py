@@ -128,8 +128,9 @@ def test_what_is_left_unexplained_is_said(step, note):
     assert found.note.startswith(note) and bool(found.note) == bool(note)
 
 
-def test_the_recorded_parts_without_overlap_can_be_trusted():
-    recorded = [point for point in measurements.recorded("step-parts") if not point.conditions["overlap"]]
+@pytest.mark.parametrize("overlap", [False, True])
+def test_the_recorded_parts_can_be_trusted(overlap):
+    recorded = [each for each in measurements.recorded("step-parts") if each.conditions["overlap"] == overlap]
     seconds = {point.conditions["part"]: point.value for point in recorded}
     parts = Parts(1.0, seconds.pop("at_peak"), **seconds)
     assert parts.is_explained, f"{parts.unexplained / parts.step:.0%} over {MOST_UNEXPLAINED:.0%}"
