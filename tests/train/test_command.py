@@ -9,13 +9,15 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from course_lib import ranks
 from course_lib.ranks import RankFailed, RanksHung, devices
-from course_lib.train import command, failures, starting, stopping
+from course_lib.train import command, failures, lines, starting, stopping
 from course_lib.train.errors import TrainingError
+from course_lib.train.records import Record
 
 SMALL = "--layers 1 --hidden 16 --heads 2 --sequence 16 --batch 6 --no-utilization".split()
 ENDLESS = ["--steps", "1000000", "--checkpoint-every", "1000000", "--print-every", "1000000"]
@@ -145,8 +147,6 @@ def test_run_is_a_function_with_a_record_for_each_step(tmp_path):
     from course_lib.train import Settings, run
 
     log = tmp_path / "logs" / "run.jsonl"
-    log.parent.mkdir()
-    log.write_text('{"step": 1}\nhalf a li')
     settings = Settings(steps=3, ranks=1, layers=1, hidden=16, heads=2, sequence=16, batch=4, quiet=True,
                         utilization=False, log=log)  # fmt: skip
     records = run(settings)
@@ -154,6 +154,52 @@ def test_run_is_a_function_with_a_record_for_each_step(tmp_path):
     assert all(record.tokens == 64 and record.tokens_per_second > 0 for record in records)
     logged = [json.loads(line) for line in log.read_text().splitlines()]
     assert logged == [vars(record) for record in records]
+
+
+# --- a log that is there ---
+
+
+RECORDS = [Record(step, 5.0, 1e-3, 1.0, 64, 0.1, None, False) for step in (1, 2, 3)]
+LINES = [json.dumps(vars(record)).encode() + b"\n" for record in RECORDS]
+FOREIGN = [b"my notes\n", b"my notes", b"\xff\xfe\x00\n", b'{"step": 1}\n', b"[1]\n"]
+
+
+def test_a_log_that_is_there_loses_what_is_done_again_and_is_kept_as_it_was(tmp_path):
+    log = tmp_path / "new" / "run.jsonl"
+    assert lines.begin_log(None, 0) == lines.begin_log(log, 0) == []
+    for content, resumed_from, kept in [
+        (b"".join(LINES), 3, 3), (b"".join(LINES), 2, 2), (b"".join(LINES), 0, 0),
+        (b"".join(LINES) + LINES[0][:7], 3, 3), (LINES[0] + LINES[1][:30], 1, 1),
+    ]:  # fmt: skip
+        log.write_bytes(content)
+        said = lines.begin_log(log, resumed_from)
+        assert log.read_bytes() == b"".join(LINES[:kept])
+        if content == b"".join(LINES[:kept]):
+            assert said == []
+        else:
+            assert said == [f"{log} keeps its lines up to step {resumed_from}; as it was, it is "
+                            "run.jsonl.before"]  # fmt: skip
+            assert (tmp_path / "new" / "run.jsonl.before").read_bytes() == content
+
+
+@pytest.mark.parametrize("content", [*FOREIGN, LINES[0][:20] + b"\n" + LINES[1]])
+def test_a_file_that_is_no_log_is_left_alone(tmp_path, content):
+    (tmp_path / "mine").write_bytes(content)
+    with pytest.raises(ValueError, match="log='.*mine' is there, and not all of its lines"):
+        lines.begin_log(tmp_path / "mine", 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    assert (tmp_path / "mine").read_bytes() == content
+
+
+def test_what_is_no_file_is_only_written_to():
+    before = os.stat(os.devnull)
+    assert lines.begin_log(Path(os.devnull), 0) == []
+    assert os.stat(os.devnull).st_ino == before.st_ino
+
+
+def test_a_log_that_can_not_be_ends_the_run_before_it_begins(tmp_path, capsys):
+    assert command.main(options(*SMALL, "--ranks", "1", "--json", "--log", str(tmp_path))) == 1
+    assert capsys.readouterr().err == f"course train: {tmp_path}: Is a directory\n"
 
 
 def test_no_speed_is_shown_where_ranks_share_cores(monkeypatch, capsys):

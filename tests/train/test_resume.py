@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+import torch.distributed as dist
 
-from course_lib import ranks, train
-from course_lib.train import checkpoint, rank, ways
+from course_lib import measured_utilization, ranks, train
+from course_lib.train import checkpoint, rank, ranks_agree, ways
 from course_lib.train.errors import TrainingError
 from tests.many_cases import run_cases
 from tests.train.conftest import settings
@@ -24,13 +26,20 @@ def losses(outcome):
 
 
 def _whole_and_in_two(folder, kind, dtype):
-    """The losses of a whole run and of one in two parts; dropout needs the random states."""
-    of = {"data_parallel": kind, "dtype": dtype, "dropout": 0.2, "micro_batches": 2, "steps": STEPS}
+    """The losses of a whole run and of one in two parts; dropout needs the random states.
+
+    Each measures the peak first, for which it draws random numbers.
+    """
+    ranks_agree.usable_cores = lambda: dist.get_world_size()  # else there would be no U
+    rank.peak_flops_of_ranks = partial(measured_utilization.peak_flops_of_ranks, sizes=(8,), repeats=1)
+    of = {"data_parallel": kind, "dtype": dtype, "dropout": 0.2, "micro_batches": 2, "steps": STEPS,
+          "utilization": True}  # fmt: skip
     whole = train.train(settings(**of, checkpoint=folder / "whole"))
     first = train.train(settings(**of, checkpoint=folder / "parts", stop_after=STOPPED))
     torch.rand(7)  # what else happens to the random state
     second = train.train(settings(**of, checkpoint=folder / "parts"))
     assert (first.is_stopped, second.resumed_from, whole.is_stopped) == (True, STOPPED, False)
+    assert whole.peak_flops and second.peak_flops
     return losses(whole), losses(first) + losses(second)
 
 
