@@ -15,7 +15,7 @@ from course_lib.measured_utilization import peak_flops_of_ranks
 from course_lib.train import lines, precision, ways
 from course_lib.train.data import micro_batches
 from course_lib.train.errors import Stopped, TrainingError
-from course_lib.train.keeping import Keeper, Trained
+from course_lib.train.keeping import Keeper, Trained, alone_in
 from course_lib.train.loss import Loss, Weights
 from course_lib.train.optimizing import adamw
 from course_lib.train.ranks_agree import Machine, from_rank_0, machines, require_same_settings
@@ -37,6 +37,13 @@ def train(settings: Settings, should_stop: Callable[[], bool] = lambda: False) -
     tokens = corpus.tokens()
     text = hashlib.sha256(tokens.numpy()).hexdigest()[:16]
     require_same_settings(settings, text=text)
+    with alone_in(settings.checkpoint, settings.timeout):
+        return _train(settings, tokens, text, should_stop)
+
+
+def _train(
+    settings: Settings, tokens: torch.Tensor, text: str, should_stop: Callable[[], bool]
+) -> Outcome:  # fmt: skip
     of_ranks = machines()
     dtype = _dtype(settings, of_ranks)
     trained = _start(settings, dtype)

@@ -64,7 +64,7 @@ def test_a_signal_ends_it_after_a_step_with_a_checkpoint_and_status_0(tmp_path, 
         until(process, f"step-{step:08}.checkpoint")
         err = process.stderr.read()
     assert (process.returncode, err) == (0, "")
-    assert [path.name for path in (tmp_path / "run").iterdir()] == [f"step-{step:08}.checkpoint"]
+    assert [path.name for path in (tmp_path / "run").glob("step*")] == [f"step-{step:08}.checkpoint"]
 
 
 def test_two_signals_at_once_are_one_request_and_a_later_one_ends_the_process(monkeypatch):
@@ -95,6 +95,12 @@ def test_wrong_options_end_with_status_2_and_one_sentence(capsys):
         "course train: steps=0: expected a positive whole number",
         "course train: batch=1: expected at least 2, a sequence for each of 2 × 1 micro-batches",
     ]
+
+
+def test_tasks_of_slurm_that_know_nothing_of_each_other_do_not_each_begin_a_run(monkeypatch, capsys):
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "4")
+    assert command.main(options()) == 2
+    assert "srun has started 4 tasks, and each would be a run of its own" in capsys.readouterr().err
 
 
 def fails_with(monkeypatch, error):
@@ -248,6 +254,17 @@ def test_torchrun_passes_a_signal_on_and_the_ranks_save(tmp_path):
         until(process, "checkpoint: ")
         process.communicate(timeout=60)
     assert len(list(tmp_path.glob("step-*.checkpoint"))) == 1
+
+
+@pytest.mark.long
+def test_ranks_whose_agent_is_killed_end(tmp_path):
+    program = [*TORCHRUN, "-m", "course_lib.train", *SMALL]
+    with start(*ENDLESS, "--checkpoint", str(tmp_path), program=program) as process:
+        until(process, "step       1/1000000")
+        process.kill()
+        _, err = process.communicate(timeout=60)  # the ranks have its pipes
+    assert "the torchrun agent of this rank is gone, so the rank ends" in err
+    assert "Traceback" not in err
 
 
 @pytest.mark.long

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
@@ -164,7 +165,32 @@ def test_ranks_that_go_apart_end_the_run_without_a_checkpoint(tmp_path):
     for said in ranks.run(go_apart, 2, device="cpu"):
         assert said.startswith("After step 2: The ranks are out of step: 1 of ")
         assert "parameter norm.bias" in said and said.endswith("No checkpoint of it is written.")
-    assert not (tmp_path / "apart").exists()
+    assert not list((tmp_path / "apart").glob("step-*"))
+
+
+def test_a_folder_that_can_not_be_written_ends_the_run_on_all_ranks(tmp_path):
+    """Before the first step if it is known then; else after it, with what is there left alone."""
+
+    def begin():
+        full = mock.patch.object(checkpoint, "_write_to_disk", side_effect=OSError(28, "No space left"))
+        said = []
+        train.train(settings(checkpoint=tmp_path / "full", stop_after=1))
+        for name in ("file", "held", "full"):
+            with pytest.raises(TrainingError) as refused, full:
+                train.train(settings(checkpoint=tmp_path / name, checkpoint_every=2, timeout=0.2))
+            said.append(str(refused.value))
+        return said
+
+    (tmp_path / "file").touch()
+    with checkpoint.held(tmp_path / "held", 1):
+        first, second = ranks.run(begin, 2, device="cpu")
+    assert first == second == [
+        f"checkpoint='{tmp_path}/file': expected a folder that can be written to (File exists)",
+        f"Another run writes its checkpoints to {tmp_path}/held, and goes on: end it first, or take another "
+        "--checkpoint folder.",
+        f"After step 2 no checkpoint can be written to {tmp_path}/full (No space left). "
+        "step-00000001.checkpoint is there as before. Mend that, and start the same command again.",
+    ]
 
 
 def test_ranks_with_different_settings_do_not_begin():
