@@ -118,15 +118,27 @@ class Keeper:
     def keep(self, step: int) -> None:
         """Make sure that the ranks are in step; then write a checkpoint.
 
-        Raises TrainingError on all ranks if they are not, or if it can't be written.
+        Raises TrainingError on all ranks if they are not, if a weight is not finite any more, or if it can't
+        be written.
         """
         try:
             data_parallel.assert_in_step(self._trained.module)
         except AssertionError as apart:
             raise TrainingError(f"After step {step}: {apart} No checkpoint of it is written.") from None
+        if not all(each.isfinite().all() for each in self._trained.module.parameters()):
+            raise self.diverged(f"After step {step} not all weights are finite")
         if self._folder is not None:
             random = gather(_random_state())
             self.path = from_rank_0(lambda: self._write(step, random))
+
+    def diverged(self, what: str) -> TrainingError:
+        """To be raised on all ranks; ``what`` shows it."""
+        before = "" if self.path is None else f" {self.path} is from before."
+        another = " That is another run, so give it another --checkpoint folder." if self._folder else ""
+        return TrainingError(
+            f"{what}: the training has diverged.{before} A lower --learning-rate, or more --warmup, may "
+            f"help.{another}"
+        )
 
     def _write(self, step: int, random: list[list[torch.Tensor]]) -> Path:
         trained = self._trained

@@ -63,8 +63,7 @@ def _train(
     weights = Weights(settings.tokens, len(of_ranks), settings.micro_batches, way.by_tokens)
     loss = Loss(weights, trained.scaler, list(trained.module.parameters()))
     steps = Steps(settings, trained, loss, keeper, journal, resumed_from, has_speed, should_stop)
-    batches = Batches(
-        partial(_micro_batches, settings, tokens), resumed_from + 1, settings.steps, settings.quiet)
+    batches = Batches(partial(_micro_batches, settings, tokens), steps, settings.quiet)
     with contextlib.suppress(Stopped), _noting(steps):
         way.train(batches, loss, steps)
     outcome = Outcome(

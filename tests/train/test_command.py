@@ -18,6 +18,7 @@ from course_lib.ranks import RankFailed, RanksHung, devices
 from course_lib.train import command, failures, lines, starting, stopping
 from course_lib.train.errors import TrainingError
 from course_lib.train.records import Record
+from tests.train.test_mine import notebooks
 
 SMALL = "--layers 1 --hidden 16 --heads 2 --sequence 16 --batch 6 --no-utilization".split()
 ENDLESS = ["--steps", "1000000", "--checkpoint-every", "1000000", "--print-every", "1000000"]
@@ -227,6 +228,16 @@ def _on_one_core(settings):
 
 
 # --- torchrun ---
+
+
+def test_with_json_what_the_learners_code_prints_is_not_in_the_way(tmp_path):
+    """A ring that prints in each call, and torch's DDP with everything in one bucket."""
+    ring = "def ring(tensor):\n    print('my ring')\n    dist.all_reduce(tensor)"
+    notebooks(tmp_path, ex03={"ring": ring})
+    status, out, err = finished("--steps", "1", "--json", "--mine", str(tmp_path), "--data-parallel", "ddp",
+                                "--bucket-mb", "inf")  # fmt: skip
+    assert status == 0 and json.loads(out)["step"] == 1, err
+    assert "[rank 0] my ring\n" in err
 
 
 @pytest.mark.long

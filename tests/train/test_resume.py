@@ -9,6 +9,7 @@ from unittest import mock
 import pytest
 import torch
 import torch.distributed as dist
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from course_lib import measured_utilization, ranks, train
 from course_lib.train import checkpoint, rank, ranks_agree, ways
@@ -206,12 +207,26 @@ def test_ranks_with_different_settings_do_not_begin():
     ] * 2
 
 
-def test_a_loss_that_is_not_finite_ends_the_run_on_all_ranks():
+def test_a_run_that_diverges_ends_on_all_ranks_and_keeps_no_ruined_weights(tmp_path):
+    def ruin(optimizer, *_):
+        optimizer.param_groups[0]["params"][0].data.fill_(torch.inf)
+
     def diverge():
-        try:
+        with pytest.raises(TrainingError) as by_loss:
             train.train(settings(learning_rate=1e300, warmup=0, max_norm=None))
-        except TrainingError as error:
-            return str(error)
+        train.train(settings(checkpoint=tmp_path, stop_after=1))
+        hook = register_optimizer_step_post_hook(ruin)
+        with pytest.raises(TrainingError) as by_weights:
+            train.train(settings(checkpoint=tmp_path, checkpoint_every=1))
+        hook.remove()
+        return str(by_loss.value), str(by_weights.value)
 
     first, second = ranks.run(diverge, 2, device="cpu")
-    assert first == second and "the training has diverged" in first and "--learning-rate" in first
+    assert first == second == (
+        "The loss of step 2 is nan: the training has diverged. A lower --learning-rate, or more --warmup, may"
+        " help.",
+        "After step 2 not all weights are finite: the training has diverged. "
+        f"{tmp_path}/step-00000001.checkpoint is from before. A lower --learning-rate, or more --warmup, may "
+        "help. That is another run, so give it another --checkpoint folder.",
+    )
+    assert [path.name for path in tmp_path.glob("step-*")] == ["step-00000001.checkpoint"]
