@@ -16,6 +16,8 @@ from course_lib.overlap import BucketedDataParallel, comm_hook
 from course_lib.train.data import MicroBatch
 from course_lib.train.loss import Loss, squared_norm
 
+_ALL_IN_ONE_MB = 2.0**20  # more than any module has; DDP counts bytes in 64 bits
+
 AllReduce = Callable[[torch.Tensor], object]
 
 
@@ -68,6 +70,7 @@ def in_buckets(module: torch.nn.Module, all_reduce: AllReduce, bucket_mb: float)
 
 def in_ddp(module: torch.nn.Module, all_reduce: AllReduce, bucket_mb: float) -> Averaging:
     """Torch's DDP.  Nobody sees a rank's own gradient, since DDP averages while it is computed."""
+    bucket_mb = min(bucket_mb, _ALL_IN_ONE_MB)
     model = DistributedDataParallel(module, bucket_cap_mb=bucket_mb, gradient_as_bucket_view=True)
     if all_reduce is not dist.all_reduce:
         model.register_comm_hook(None, comm_hook(all_reduce))

@@ -16,7 +16,8 @@ import io
 import os
 import re
 import tempfile
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -49,6 +50,11 @@ class State:
     random: list[list[torch.Tensor]]
 
 
+_KINDS = {
+    "step": int, "settings": dict, "weights": dict, "optimizer": dict, "scaler": dict, "random": list,
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Found:
     """``content``: of the file at ``path``; both None without a checkpoint.  ``remarks``: a line each."""
@@ -58,14 +64,36 @@ class Found:
     remarks: list[str]
 
 
+@contextlib.contextmanager
+def held(folder: Path, seconds: float) -> Iterator[None]:
+    """While open, no other run has the folder, which is made.  Wait for a run that ends for ``seconds``.
+
+    Raises Unusable where another run has it for longer, and OSError where nothing can be written.
+    """
+    from filelock import FileLock, Timeout
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder) as probe:
+        probe.write(b"can be written")
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(FileLock(folder / ".lock", timeout=seconds))
+        except NotImplementedError:  # a disk without locks
+            pass
+        except Timeout:
+            raise Unusable(f"Another run writes its checkpoints to {folder}, and goes on: end it first, or "
+                           "take another --checkpoint folder.") from None  # fmt: skip
+        yield
+
+
 def write(folder: Path, state: State) -> Path:
     """Write a checkpoint, and then remove all but the newest two.  Raises OSError, and leaves those there."""
     folder.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
-    torch.save(asdict(state), buffer)
-    payload = buffer.getvalue()
+    torch.save(vars(state), buffer)
+    payload = buffer.getbuffer()
     path = folder / f"step-{state.step:08}.checkpoint"
-    _write_to_disk(path, _MAGIC + hashlib.sha256(payload).digest() + payload)
+    _write_to_disk(path, _MAGIC, hashlib.sha256(payload).digest(), payload)
     for old in _files(folder)[_KEPT:]:
         old.unlink(missing_ok=True)
     return path
@@ -109,9 +137,12 @@ def state_of(content: bytes) -> State:
     if hashlib.sha256(payload).digest() != content[len(_MAGIC) :][:_CHECKSUM_BYTES]:
         raise Unusable("it is damaged or only a part, since its checksum does not fit")
     try:
-        return State(**torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True))
+        state = State(**torch.load(io.BytesIO(payload), map_location="cpu", weights_only=True))
     except Exception as error:  # a right checksum does not say who has made it
         raise Unusable(f"it can't be read ({type(error).__name__})") from None
+    if wrong := [name for name, kind in _KINDS.items() if not isinstance(getattr(state, name), kind)]:
+        raise Unusable(f"it can't be read (it has no {wrong[0]})")
+    return state
 
 
 def require_same_run(path: Path, there: dict, here: dict) -> None:
@@ -138,13 +169,13 @@ def _step_of(path: Path) -> int:
     return int(_NAME.fullmatch(path.name)[1])
 
 
-def _write_to_disk(path: Path, content: bytes) -> None:
+def _write_to_disk(path: Path, *parts: bytes | memoryview) -> None:
     for left in path.parent.glob(f"{_UNFINISHED}*"):  # by a process that was killed
         left.unlink(missing_ok=True)
     handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=_UNFINISHED)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(unfinished, 0o644)  # mkstemp's files are for their owner alone

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -9,10 +10,13 @@ import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from dataclasses import fields
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from course_lib.ranks import torchrun
 from course_lib.train.settings import ALL_REDUCE, DATA_PARALLEL, DTYPES, Settings
+
+if TYPE_CHECKING:
+    from course_lib.train.records import Outcome
 
 _DEFAULTS = {field.name: field.default for field in fields(Settings)}
 
@@ -77,11 +81,10 @@ def main(arguments: Namespace) -> int:
 
 def _on_ranks_of_its_own(settings: Settings) -> int:
     from course_lib.ranks import RanksError
-    from course_lib.train import starting, stopping
     from course_lib.train.errors import TrainingError
 
     try:
-        outcome = starting.outcome(settings, stopping.on_signals)
+        outcome = _outcome(settings)
     except RanksError as error:
         known = getattr(error, "exception", None)
         said = str(known) if isinstance(known, TrainingError) else f"{error}{_how_to_resume(settings)}"
@@ -97,11 +100,11 @@ def _on_ranks_of_its_own(settings: Settings) -> int:
 def _on_torchruns_ranks(settings: Settings) -> int:
     import torch.distributed as dist
 
-    from course_lib.train import failures, starting, stopping
+    from course_lib.train import failures
     from course_lib.train.errors import TrainingError
 
     try:
-        outcome = starting.outcome(settings, stopping.on_signals)
+        outcome = _outcome(settings)
     except TrainingError as error:
         if torchrun.local_rank() == 0:  # all ranks know it: once on each machine
             _say(f"course train: {error}")
@@ -115,6 +118,15 @@ def _on_torchruns_ranks(settings: Settings) -> int:
         _print_json(settings, outcome)
     dist.destroy_process_group()
     return 0
+
+
+def _outcome(settings: Settings) -> Outcome:
+    from course_lib.train import starting, stopping
+
+    # With --json standard output is the JSON alone, whatever the learner's code prints.
+    apart = contextlib.redirect_stdout(sys.stderr) if settings.quiet else contextlib.nullcontext()
+    with apart:
+        return starting.outcome(settings, stopping.on_signals)
 
 
 def _leave(status: int) -> NoReturn:
@@ -134,7 +146,7 @@ def _how_to_resume(settings: Settings) -> str:
     return f"\nStart the same command again, and the run goes on after {place} ({settings.checkpoint})."
 
 
-def _print_json(settings: Settings, outcome: object) -> None:
+def _print_json(settings: Settings, outcome: Outcome) -> None:
     if settings.quiet:
         print(json.dumps(outcome.as_json()))
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -14,6 +17,8 @@ from course_lib.train import checkpoint
 from course_lib.train.data import generator
 from course_lib.train.errors import TrainingError
 from course_lib.train.ranks_agree import from_rank, from_rank_0
+
+_SECONDS_FOR_ANOTHER_RUN = 10.0  # which ends: a rank that was stopped writes a last checkpoint
 
 
 @dataclass
@@ -28,6 +33,28 @@ class Trained:
         self.module.load_state_dict(state.weights)
         self.optimizer.load_state_dict(state.optimizer)
         self.scaler.load_state_dict(state.scaler)
+
+
+@contextlib.contextmanager
+def alone_in(folder: Path | None, timeout: float) -> Iterator[None]:
+    """While open, rank 0 holds the checkpoint folder; so its disk can be written before the first step.
+
+    Raises TrainingError on all ranks where it can't, or another run has it.  None holds nothing.
+    """
+    with contextlib.ExitStack() as stack:
+        if folder is not None:
+            seconds = min(_SECONDS_FOR_ANOTHER_RUN, timeout / 2)
+            from_rank_0(partial(_hold, stack, folder, seconds))
+        yield
+
+
+def _hold(stack: contextlib.ExitStack, folder: Path, seconds: float) -> None:
+    try:
+        stack.enter_context(checkpoint.held(folder, seconds))
+    except OSError as problem:
+        raise ValueError(
+            f"checkpoint={str(folder)!r}: expected a folder that can be written to ({problem.strerror})"
+        ) from None
 
 
 class Keeper:
@@ -91,22 +118,42 @@ class Keeper:
     def keep(self, step: int) -> None:
         """Make sure that the ranks are in step; then write a checkpoint.
 
-        Raises TrainingError on all ranks if they are not, or if it can't be written.
+        Raises TrainingError on all ranks if they are not, if a weight is not finite any more, or if it can't
+        be written.
         """
         try:
             data_parallel.assert_in_step(self._trained.module)
         except AssertionError as apart:
             raise TrainingError(f"After step {step}: {apart} No checkpoint of it is written.") from None
+        if not all(each.isfinite().all() for each in self._trained.module.parameters()):
+            raise self.diverged(f"After step {step} not all weights are finite")
         if self._folder is not None:
             random = gather(_random_state())
             self.path = from_rank_0(lambda: self._write(step, random))
 
+    def diverged(self, what: str) -> TrainingError:
+        """To be raised on all ranks; ``what`` shows it."""
+        before = "" if self.path is None else f" {self.path} is from before."
+        another = " That is another run, so give it another --checkpoint folder." if self._folder else ""
+        return TrainingError(
+            f"{what}: the training has diverged.{before} A lower --learning-rate, or more --warmup, may "
+            f"help.{another}"
+        )
+
     def _write(self, step: int, random: list[list[torch.Tensor]]) -> Path:
         trained = self._trained
-        return checkpoint.write(self._folder, checkpoint.State(
+        state = checkpoint.State(
             step, self._of_a_run, trained.module.state_dict(), trained.optimizer.state_dict(),
             trained.scaler.state_dict(), random,
-        ))  # fmt: skip
+        )  # fmt: skip
+        try:
+            return checkpoint.write(self._folder, state)
+        except OSError as problem:
+            before = "" if self.path is None else f" {self.path.name} is there as before."
+            raise ValueError(
+                f"After step {step} no checkpoint can be written to {self._folder} ({problem.strerror})."
+                f"{before} Mend that, and start the same command again."
+            ) from None
 
 
 def _random_state() -> list[torch.Tensor]:

@@ -17,6 +17,8 @@ from course_lib.working_copy import write_atomically
 
 Say = Callable[[str], object]
 
+_BEGINS = b'{"step": '  # each line of a log
+
 
 def header(settings: Settings, dtype: str, machines: list[Machine], whose: list[str]) -> Iterator[str]:
     """Who runs what, and whose code it is."""
@@ -51,16 +53,13 @@ def why_no_speed(machines: list[Machine]) -> str:
 class Journal:
     """Lines and log on rank 0.
 
-    ``peak_flops``: of all ranks together, None for no U.  A log that is there keeps its lines up to the step
-    that the run is ``resumed_from``, and loses those of steps that are done again.
+    ``peak_flops``: of all ranks together, None for no U.
     """
 
-    def __init__(self, settings: Settings, say: Say, peak_flops: float | None, resumed_from: int):
+    def __init__(self, settings: Settings, say: Say, peak_flops: float | None):
         self._settings, self._say = settings, say
         self._flops, self._peak = settings.config.flops_per_token(settings.sequence), peak_flops
         self._since: list[Record] | None = None  # the last line; the first step is slow, and left out
-        if settings.log is not None:
-            _cut_log(settings.log, resumed_from)
 
     def step(self, record: Record) -> None:
         if self._since is not None:
@@ -129,15 +128,43 @@ def _short(number: float) -> str:
     return f"{number:,.0f}" if number >= 10 else f"{number:.1f}"
 
 
-def _cut_log(path: Path, last_step: int) -> None:
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+def begin_log(path: Path | None, resumed_from: int) -> list[str]:
+    """Make the file, or keep its lines up to the step that the run is resumed from; what is to be said.
+
+    Lines of steps that are done again go; the file as it was is kept beside it.  Raises ValueError for a file
+    that is no log, and OSError.
+    """
+    if path is None:
+        return []
     path.parent.mkdir(parents=True, exist_ok=True)
-    kept = [line for line in lines if _is_before(line, last_step)]
-    write_atomically(path, "".join(f"{line}\n" for line in kept).encode())
+    with path.open("ab"):
+        pass
+    if not path.is_file():  # such as /dev/null
+        return []
+    content = path.read_bytes()
+    whole, _, torn = content.rpartition(b"\n")  # what a process that was killed left of its last line
+    steps = [_step_in(line, path) for line in whole.splitlines()]
+    if not _BEGINS.startswith(torn[: len(_BEGINS)]):
+        raise _no_log(path)
+    kept = [line for line, step in zip(whole.splitlines(), steps, strict=True) if step <= resumed_from]
+    if torn or len(kept) < len(steps):
+        before = path.with_name(f"{path.name}.before")
+        write_atomically(before, content)
+        write_atomically(path, b"".join(line + b"\n" for line in kept))
+        return [f"{path} keeps its lines up to step {resumed_from}; as it was, it is {before.name}"]
+    return []
 
 
-def _is_before(line: str, last_step: int) -> bool:
+def _step_in(line: bytes, path: Path) -> int:
     try:
-        return json.loads(line)["step"] <= last_step
-    except (ValueError, TypeError, KeyError):  # the last line of a process that was killed
-        return False
+        record = Record(**json.loads(line))
+        return int(record.step)
+    except (ValueError, TypeError, KeyError):
+        raise _no_log(path) from None
+
+
+def _no_log(path: Path) -> ValueError:
+    return ValueError(
+        f"log={str(path)!r} is there, and not all of its lines are those of a log of course train: expected "
+        "a new file, or such a log"
+    )

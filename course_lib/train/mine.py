@@ -39,6 +39,8 @@ RING = Exercise("03_ring_all_reduce", ("ring",))
 ACCUMULATION = Exercise("05_gradient_accumulation", ("train_step_by_tokens", "train_step"))
 BUCKETS = Exercise("06_buckets_and_hooks", ("train",))
 
+_MOST_ELEMENTS = 2**20  # that a ring is tried with
+
 Cells = dict[str, str]  # texts by grade_id
 
 
@@ -152,17 +154,26 @@ class SummedBy(types.ModuleType):
         return started if async_op else started.wait()
 
 
-def require_sum(ring: AllReduce, device: torch.device) -> None:
-    """Raises TrainingError on all ranks unless the learner's ring leaves the sum on all of them."""
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    # Small whole numbers, other ones on each rank, and more of them than come out even.
-    numbers = torch.arange(3 * ranks + 1, device=device) % 7 + 1.0
-    expected = numbers * (ranks * (ranks + 1) // 2)
-    numbers *= rank + 1
-    ring(numbers)
-    is_right = gather([torch.equal(numbers, expected)])
-    if wrong := [each for each, (right,) in enumerate(is_right) if not right]:
-        raise TrainingError(
-            f"Your ring of exercise 03 does not leave the sum on {names(wrong)}. See what it leaves with "
-            "`course check` and the exercise's pictures; without --mine the run takes the library's."
-        )
+def require_sum(ring: AllReduce, parameters: list[torch.nn.Parameter]) -> None:
+    """Raises TrainingError on all ranks unless the learner's ring leaves the sum on all of them.
+
+    It is tried with few elements, and with as many as there are of the parameters, in their type.
+    """
+    ranks = dist.get_world_size()
+    total = sum(parameter.numel() for parameter in parameters)
+    for elements in (3 * ranks + 1, min(total, _MOST_ELEMENTS)):
+        own = _whole_numbers(elements, dist.get_rank()).to(parameters[0])
+        ring(own)
+        expected = sum(_whole_numbers(elements, rank) for rank in range(ranks)).to(parameters[0])
+        is_right = gather([torch.equal(own, expected)])
+        if wrong := [each for each, (right,) in enumerate(is_right) if not right]:
+            raise TrainingError(
+                f"Your ring of exercise 03 does not leave the sum of {elements:,} elements on {names(wrong)}."
+                " See what it leaves with `course check` and the exercise's pictures; without --mine the run "
+                "takes the library's."
+            )
+
+
+def _whole_numbers(elements: int, rank: int) -> torch.Tensor:
+    """Other ones on each rank and in each place, so small that sums in any order are exact."""
+    return torch.randint(-1000, 1001, (elements,), generator=torch.Generator().manual_seed(rank))

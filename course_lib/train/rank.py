@@ -15,10 +15,10 @@ from course_lib.measured_utilization import peak_flops_of_ranks
 from course_lib.train import lines, precision, ways
 from course_lib.train.data import micro_batches
 from course_lib.train.errors import Stopped, TrainingError
-from course_lib.train.keeping import Keeper, Trained
+from course_lib.train.keeping import Keeper, Trained, alone_in
 from course_lib.train.loss import Loss, Weights
 from course_lib.train.optimizing import adamw
-from course_lib.train.ranks_agree import Machine, machines, require_same_settings
+from course_lib.train.ranks_agree import Machine, from_rank_0, machines, require_same_settings
 from course_lib.train.records import Outcome
 from course_lib.train.settings import Settings
 from course_lib.train.steps import Batches, Steps
@@ -37,26 +37,33 @@ def train(settings: Settings, should_stop: Callable[[], bool] = lambda: False) -
     tokens = corpus.tokens()
     text = hashlib.sha256(tokens.numpy()).hexdigest()[:16]
     require_same_settings(settings, text=text)
+    with alone_in(settings.checkpoint, settings.timeout):
+        return _train(settings, tokens, text, should_stop)
+
+
+def _train(
+    settings: Settings, tokens: torch.Tensor, text: str, should_stop: Callable[[], bool]
+) -> Outcome:  # fmt: skip
     of_ranks = machines()
     dtype = _dtype(settings, of_ranks)
     trained = _start(settings, dtype)
     of_a_run = {**settings.of_a_run(), "dtype": dtype, "text": text}
     keeper = Keeper(settings.checkpoint, of_a_run, trained)
     resumed_from, remarks = keeper.resume()
+    remarks += from_rank_0(partial(lines.begin_log, settings.log, resumed_from))
     way = ways.chosen(settings, trained.module)
-    keeper.set_random_state(settings.seed, resumed_from)
     say = ranks.log if dist.get_rank() == 0 and not settings.quiet else _nothing
     said = lines.header(settings, dtype, of_ranks, way.whose)
     for line in [*said, *remarks]:
         say(line)
     has_speed = not any(machine.shares_cores for machine in of_ranks)
     peak = peak_flops_of_ranks(dtype=precision.TYPES[dtype]) if has_speed and settings.utilization else None
-    journal = lines.Journal(settings, say, peak, resumed_from) if dist.get_rank() == 0 else None
+    keeper.set_random_state(settings.seed, resumed_from)  # after all else that draws random numbers
+    journal = lines.Journal(settings, say, peak) if dist.get_rank() == 0 else None
     weights = Weights(settings.tokens, len(of_ranks), settings.micro_batches, way.by_tokens)
     loss = Loss(weights, trained.scaler, list(trained.module.parameters()))
     steps = Steps(settings, trained, loss, keeper, journal, resumed_from, has_speed, should_stop)
-    batches = Batches(
-        partial(_micro_batches, settings, tokens), resumed_from + 1, settings.steps, settings.quiet)
+    batches = Batches(partial(_micro_batches, settings, tokens), steps, settings.quiet)
     with contextlib.suppress(Stopped), _noting(steps):
         way.train(batches, loss, steps)
     outcome = Outcome(

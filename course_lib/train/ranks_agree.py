@@ -75,7 +75,9 @@ def from_rank(source: int, make: Callable[[], T]) -> T:
     if dist.get_rank() == source:
         try:
             box = [(make(), "")]
-        except (OSError, ValueError, Unusable) as problem:
+        except OSError as problem:
+            box = [(None, f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem))]
+        except (ValueError, Unusable) as problem:
             box = [(None, str(problem))]
     dist.broadcast_object_list(box, src=source)
     value, problem = box[0]

@@ -35,10 +35,22 @@ def outcome(settings: Settings, stopping: Stopping = contextlib.nullcontext) -> 
 
     Raises ``ranks.RanksError`` if a rank fails or hangs; its ``exception`` is a TrainingError for what all
     ranks found wrong together.  Under torchrun that is raised itself, and also where the settings ask for
-    another number of ranks than there are, or for slow links.
+    another number of ranks than there are, or for slow links.  Raises ValueError where Slurm has started
+    several processes that know nothing of each other.
     """
+    _require_no_other_tasks()
     run_on = _on_torchruns if torchrun.is_here() else _on_ranks_of_its_own
     return run_on(settings, stopping)
+
+
+def _require_no_other_tasks() -> None:
+    # Of a job step; SLURM_NTASKS is set in a batch script, too, of which there is one.
+    tasks = int(os.environ.get("SLURM_STEP_NUM_TASKS", 1))
+    if tasks > 1 and not torchrun.is_here():
+        raise ValueError(
+            f"srun has started {tasks} tasks, and each would be a run of its own: expected one task on each "
+            "machine, in which torchrun starts the ranks, as in cluster/train.sbatch"
+        )
 
 
 def _on_ranks_of_its_own(settings: Settings, stopping: Stopping) -> Outcome:
@@ -61,4 +73,11 @@ def _on_torchruns(settings: Settings, stopping: Stopping) -> Outcome:
     stop = threading.Event()
     with stopping(stop.set):
         torchrun.join(settings.timeout)
-        return train(settings, stop.is_set)
+        return train(settings, partial(_should_stop, stop, os.getppid()))
+
+
+def _should_stop(stop: threading.Event, parent: int) -> bool:
+    # Without its agent nobody ends a rank, and it would be in the way of the next start.
+    if "TORCHELASTIC_RUN_ID" in os.environ and os.getppid() != parent:
+        raise RuntimeError("the torchrun agent of this rank is gone, so the rank ends")
+    return stop.is_set()

@@ -27,9 +27,10 @@ class Batches(Sequence):
     """For each step that is left a list of this rank's micro-batches, made when it is asked for."""
 
     def __init__(
-        self, make: Callable[[int], list[MicroBatch]], first_step: int, last_step: int, quiet: bool
+        self, make: Callable[[int], list[MicroBatch]], steps: Steps, quiet: bool
     ):  # fmt: skip
-        self._make, self._steps, self._quiet = make, range(first_step, last_step + 1), quiet
+        self._make, self._of, self._quiet = make, steps, quiet
+        self._steps = range(steps.done + 1, steps.last + 1)
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -40,6 +41,8 @@ class Batches(Sequence):
 
     def __iter__(self) -> Iterator[list[MicroBatch]]:
         for step in self._steps if self._quiet else ranks.progress(self._steps, description="training"):
+            if self._of.end is not None:  # a learner's `except Exception` may have caught it
+                return
             yield self._make(step)
 
 
@@ -48,7 +51,8 @@ class Steps:
 
     That is: unscale and clip the gradient, update the weights, tell all ranks of the loss and of who wants to
     stop, and write lines and checkpoints.  Raises on all ranks alike: Stopped, after a step, where one was
-    asked to; TrainingError where the loss is not finite any more, or a checkpoint can't be kept.
+    asked to; TrainingError where the loss is not finite any more, or a checkpoint can't be kept.  ``end``
+    is what it has raised.
     """
 
     def __init__(
@@ -63,6 +67,7 @@ class Steps:
         self.meter = Meter(window=NOISE_WINDOW)
         self.records: list[Record] = []
         self.is_stopped = False
+        self.end: Stopped | TrainingError | None = None
         self._began = time.perf_counter()
 
     @property
@@ -78,6 +83,19 @@ class Steps:
         self._trained.optimizer.zero_grad()
 
     def step(self) -> None:
+        self.require_not_ended()
+        try:
+            self._step()
+        except (Stopped, TrainingError) as end:
+            self.end = end
+            raise
+
+    def require_not_ended(self) -> None:
+        """Raises ``end`` again, once there is one: whoever caught it does not go on."""
+        if self.end is not None:
+            raise self.end
+
+    def _step(self) -> None:
         step, settings = self.done + 1, self._settings
         rate = learning_rate(step, settings.steps, settings.learning_rate, settings.warmup)
         norm, is_skipped = self._update(rate)
@@ -136,11 +154,7 @@ class Steps:
 
     def _require_finite(self, record: Record) -> None:
         if not math.isfinite(record.loss):
-            before = "" if self._keeper.path is None else f" {self._keeper.path} is from before."
-            raise TrainingError(
-                f"The loss of step {record.step} is {record.loss}: the training has diverged.{before} "
-                "A lower --learning-rate, or more --warmup, may help."
-            )
+            raise self._keeper.diverged(f"The loss of step {record.step} is {record.loss}")
 
     def _end_step(self, step: int, stop: bool) -> None:
         settings = self._settings

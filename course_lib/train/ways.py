@@ -40,7 +40,7 @@ def chosen(settings: Settings, module: torch.nn.Module) -> Way:
     All ranks get rank 0's weights.  Raises TrainingError for a ring of the learner's that leaves no sums.
     """
     found = from_rank_0(lambda: mine.read(settings.mine))
-    all_reduce, whose = _all_reduce(settings, found)
+    all_reduce, whose = _all_reduce(settings, found, list(module.parameters()))
     kind = settings.data_parallel
     if kind == "step" and (own := mine.piece(mine.ACCUMULATION, found)).function:
         way = _learners_step(own, module, all_reduce)
@@ -53,13 +53,15 @@ def chosen(settings: Settings, module: torch.nn.Module) -> Way:
     return way._replace(whose=[whose, *way.whose])
 
 
-def _all_reduce(settings: Settings, found: dict) -> tuple[AllReduce, str]:
+def _all_reduce(
+    settings: Settings, found: dict, parameters: list[torch.nn.Parameter]
+) -> tuple[AllReduce, str]:  # fmt: skip
     if settings.all_reduce == "torch":
         return dist.all_reduce, "all-reduce: torch's"
     own = mine.piece(mine.RING, found)
     if own.function is None:
         return ring, f"all-reduce: the library's ring{_why(own)}"
-    mine.require_sum(own.function, ranks.device())
+    mine.require_sum(own.function, parameters)
     return own.function, "all-reduce: your ring, from exercise 03"
 
 
@@ -75,6 +77,7 @@ def _learners_loop(own: mine.Piece, module: torch.nn.Module, bucket_mb: float) -
 
     def train(batches: Batches, loss_function: Loss, steps: Steps) -> None:
         own.function(module, batches, loss_function, steps, bucket_mb * 2**20, firings)
+        steps.require_not_ended()
         if steps.done < steps.last:
             raise TrainingError(
                 f"Your {own.name} of exercise 06 returned after step {steps.done} of {steps.last}: expected "
@@ -93,6 +96,7 @@ def _learners_step(own: mine.Piece, module: torch.nn.Module, all_reduce: AllRedu
     def train(batches: Batches, loss_function: Loss, steps: Steps) -> None:
         for number, micro_batches in enumerate(batches, start=steps.done + 1):
             own.function(module, micro_batches, loss_function, steps, all_reduce, *more)
+            steps.require_not_ended()
             if steps.done != number:
                 raise TrainingError(
                     f"Your {own.name} of exercise 05 has called optimizer.step() {steps.done - number + 1} "

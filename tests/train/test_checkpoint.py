@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import pickle
 from unittest import mock
@@ -50,6 +51,28 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path):
     assert {"notes.txt", "step-1.checkpoint", "step-00000009.checkpoint.refused"} <= set(names(tmp_path))
 
 
+def test_a_folder_is_one_runs_at_a_time_and_is_found_wrong_before_the_first_step(tmp_path):
+    folder = tmp_path / "new" / "folder"
+    with checkpoint.held(folder, 1):
+        with pytest.raises(checkpoint.Unusable, match="Another run writes its checkpoints to .*folder"):
+            with checkpoint.held(folder, 0.01):
+                raise AssertionError("two have it")
+        checkpoint.write(folder, state())
+    with checkpoint.held(folder, 0.01):
+        pass
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for wrong in ("file", "link", "file/folder"):
+        with pytest.raises(OSError), checkpoint.held(tmp_path / wrong, 0.01):
+            pass
+
+
+def test_a_disk_without_locks_is_written_to(tmp_path):
+    with mock.patch("filelock.FileLock.acquire", side_effect=NotImplementedError):
+        with checkpoint.held(tmp_path, 1):
+            checkpoint.write(tmp_path, state())
+
+
 def test_without_a_folder_or_a_checkpoint_there_is_none(tmp_path):
     for folder in (tmp_path, tmp_path / "not there"):
         assert checkpoint.newest(folder) == checkpoint.Found(None, None, [])
@@ -79,12 +102,20 @@ def harmful(content):
     return checkpoint._MAGIC + hashlib.sha256(payload).digest() + payload
 
 
+def odd(content):
+    """A right checksum around other things."""
+    payload = io.BytesIO()
+    torch.save({**vars(state()), "settings": [1, 2]}, payload)
+    return checkpoint._MAGIC + hashlib.sha256(payload.getvalue()).digest() + payload.getvalue()
+
+
 BAD = {
     torn: "it is damaged or only a part, since its checksum does not fit",
     one_bit_flipped: "it is damaged or only a part, since its checksum does not fit",
     foreign: "it is not a checkpoint of course train",
     of_another_form: "it was written by another version of the course",
     harmful: "it can't be read (UnpicklingError)",
+    odd: "it can't be read (it has no settings)",
     lambda content: b"": "it is empty",
 }
 

@@ -9,13 +9,16 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from course_lib import ranks
 from course_lib.ranks import RankFailed, RanksHung, devices
-from course_lib.train import command, failures, starting, stopping
+from course_lib.train import command, failures, lines, starting, stopping
 from course_lib.train.errors import TrainingError
+from course_lib.train.records import Record
+from tests.train.test_mine import notebooks
 
 SMALL = "--layers 1 --hidden 16 --heads 2 --sequence 16 --batch 6 --no-utilization".split()
 ENDLESS = ["--steps", "1000000", "--checkpoint-every", "1000000", "--print-every", "1000000"]
@@ -62,7 +65,7 @@ def test_a_signal_ends_it_after_a_step_with_a_checkpoint_and_status_0(tmp_path, 
         until(process, f"step-{step:08}.checkpoint")
         err = process.stderr.read()
     assert (process.returncode, err) == (0, "")
-    assert [path.name for path in (tmp_path / "run").iterdir()] == [f"step-{step:08}.checkpoint"]
+    assert [path.name for path in (tmp_path / "run").glob("step*")] == [f"step-{step:08}.checkpoint"]
 
 
 def test_two_signals_at_once_are_one_request_and_a_later_one_ends_the_process(monkeypatch):
@@ -93,6 +96,12 @@ def test_wrong_options_end_with_status_2_and_one_sentence(capsys):
         "course train: steps=0: expected a positive whole number",
         "course train: batch=1: expected at least 2, a sequence for each of 2 × 1 micro-batches",
     ]
+
+
+def test_tasks_of_slurm_that_know_nothing_of_each_other_do_not_each_begin_a_run(monkeypatch, capsys):
+    monkeypatch.setenv("SLURM_STEP_NUM_TASKS", "4")
+    assert command.main(options()) == 2
+    assert "srun has started 4 tasks, and each would be a run of its own" in capsys.readouterr().err
 
 
 def fails_with(monkeypatch, error):
@@ -145,8 +154,6 @@ def test_run_is_a_function_with_a_record_for_each_step(tmp_path):
     from course_lib.train import Settings, run
 
     log = tmp_path / "logs" / "run.jsonl"
-    log.parent.mkdir()
-    log.write_text('{"step": 1}\nhalf a li')
     settings = Settings(steps=3, ranks=1, layers=1, hidden=16, heads=2, sequence=16, batch=4, quiet=True,
                         utilization=False, log=log)  # fmt: skip
     records = run(settings)
@@ -154,6 +161,52 @@ def test_run_is_a_function_with_a_record_for_each_step(tmp_path):
     assert all(record.tokens == 64 and record.tokens_per_second > 0 for record in records)
     logged = [json.loads(line) for line in log.read_text().splitlines()]
     assert logged == [vars(record) for record in records]
+
+
+# --- a log that is there ---
+
+
+RECORDS = [Record(step, 5.0, 1e-3, 1.0, 64, 0.1, None, False) for step in (1, 2, 3)]
+LINES = [json.dumps(vars(record)).encode() + b"\n" for record in RECORDS]
+FOREIGN = [b"my notes\n", b"my notes", b"\xff\xfe\x00\n", b'{"step": 1}\n', b"[1]\n"]
+
+
+def test_a_log_that_is_there_loses_what_is_done_again_and_is_kept_as_it_was(tmp_path):
+    log = tmp_path / "new" / "run.jsonl"
+    assert lines.begin_log(None, 0) == lines.begin_log(log, 0) == []
+    for content, resumed_from, kept in [
+        (b"".join(LINES), 3, 3), (b"".join(LINES), 2, 2), (b"".join(LINES), 0, 0),
+        (b"".join(LINES) + LINES[0][:7], 3, 3), (LINES[0] + LINES[1][:30], 1, 1),
+    ]:  # fmt: skip
+        log.write_bytes(content)
+        said = lines.begin_log(log, resumed_from)
+        assert log.read_bytes() == b"".join(LINES[:kept])
+        if content == b"".join(LINES[:kept]):
+            assert said == []
+        else:
+            assert said == [f"{log} keeps its lines up to step {resumed_from}; as it was, it is "
+                            "run.jsonl.before"]  # fmt: skip
+            assert (tmp_path / "new" / "run.jsonl.before").read_bytes() == content
+
+
+@pytest.mark.parametrize("content", [*FOREIGN, LINES[0][:20] + b"\n" + LINES[1]])
+def test_a_file_that_is_no_log_is_left_alone(tmp_path, content):
+    (tmp_path / "mine").write_bytes(content)
+    with pytest.raises(ValueError, match="log='.*mine' is there, and not all of its lines"):
+        lines.begin_log(tmp_path / "mine", 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    assert (tmp_path / "mine").read_bytes() == content
+
+
+def test_what_is_no_file_is_only_written_to():
+    before = os.stat(os.devnull)
+    assert lines.begin_log(Path(os.devnull), 0) == []
+    assert os.stat(os.devnull).st_ino == before.st_ino
+
+
+def test_a_log_that_can_not_be_ends_the_run_before_it_begins(tmp_path, capsys):
+    assert command.main(options(*SMALL, "--ranks", "1", "--json", "--log", str(tmp_path))) == 1
+    assert capsys.readouterr().err == f"course train: {tmp_path}: Is a directory\n"
 
 
 def test_no_speed_is_shown_where_ranks_share_cores(monkeypatch, capsys):
@@ -175,6 +228,16 @@ def _on_one_core(settings):
 
 
 # --- torchrun ---
+
+
+def test_with_json_what_the_learners_code_prints_is_not_in_the_way(tmp_path):
+    """A ring that prints in each call, and torch's DDP with everything in one bucket."""
+    ring = "def ring(tensor):\n    print('my ring')\n    dist.all_reduce(tensor)"
+    notebooks(tmp_path, ex03={"ring": ring})
+    status, out, err = finished("--steps", "1", "--json", "--mine", str(tmp_path), "--data-parallel", "ddp",
+                                "--bucket-mb", "inf")  # fmt: skip
+    assert status == 0 and json.loads(out)["step"] == 1, err
+    assert "[rank 0] my ring\n" in err
 
 
 @pytest.mark.long
@@ -202,6 +265,17 @@ def test_torchrun_passes_a_signal_on_and_the_ranks_save(tmp_path):
         until(process, "checkpoint: ")
         process.communicate(timeout=60)
     assert len(list(tmp_path.glob("step-*.checkpoint"))) == 1
+
+
+@pytest.mark.long
+def test_ranks_whose_agent_is_killed_end(tmp_path):
+    program = [*TORCHRUN, "-m", "course_lib.train", *SMALL]
+    with start(*ENDLESS, "--checkpoint", str(tmp_path), program=program) as process:
+        until(process, "step       1/1000000")
+        process.kill()
+        _, err = process.communicate(timeout=60)  # the ranks have its pipes
+    assert "the torchrun agent of this rank is gone, so the rank ends" in err
+    assert "Traceback" not in err
 
 
 @pytest.mark.long

@@ -134,7 +134,27 @@ PLAIN_STEP = {"ex05": {"train_step_by_tokens": STUB.format("train_step_by_tokens
 WRONG = {
     "a ring that sums half": (
         {"ex03": {"ring": "def ring(tensor):\n    reduce_scatter(tensor.view(-1))"}}, "buckets",
-        "Your ring of exercise 03 does not leave the sum on ranks 0 and 1."),
+        "Your ring of exercise 03 does not leave the sum of 7 elements on ranks 0 and 1."),
+    "a ring that is right for few elements": (
+        {"ex03": {"ring": "def ring(tensor):\n    own = tensor.clone()\n    dist.all_reduce(tensor)\n"
+                  "    if len(tensor) > 1000:\n        tensor[-1] = 2 * own[-1]"}}, "buckets",
+        f"Your ring of exercise 03 does not leave the sum of {settings().config.parameters:,} elements on"),
+    "a ring that is right in float32": (
+        {"ex03": {"ring": "def ring(tensor):\n    dist.all_reduce(tensor)\n"
+                  "    if tensor.dtype == torch.float64:\n        tensor += 0.1"}}, "buckets",
+        "Your ring of exercise 03 does not leave the sum of 7 elements on ranks 0 and 1."),
+    "a loop that catches what ends the run": (
+        {"ex06": {"train": "def train(module, batches, loss_function, optimizer, *more):\n"
+                  "    for batch in batches:\n        for inputs, targets in batch:\n"
+                  "            (loss_function(module(inputs), targets) / len(batch)).backward()\n"
+                  "        try:\n            optimizer.step(), optimizer.step()\n"
+                  "        except Exception:\n            pass"}}, "buckets",
+        "optimizer.step() was called in step 2 of 5 for 0 of 208 tokens: expected one call in each step"),
+    "a step that catches what ends the run": (
+        {"ex05": {"train_step_by_tokens": "def train_step_by_tokens(module, batch, loss_function, optimizer,"
+                  " *more):\n    try:\n        optimizer.step()\n    except Exception:\n        pass"}},
+        "step",
+        "optimizer.step() was called in step 1 of 5 for 0 of 208 tokens: expected one call in each step"),
     "buckets that are never averaged": (
         {"ex06": {"train": "def train(module, batches, loss_function, optimizer, *more):\n"
                   "    for batch in batches:\n        for inputs, targets in batch:\n"

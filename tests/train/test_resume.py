@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
+import torch.distributed as dist
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from course_lib import ranks, train
-from course_lib.train import checkpoint, rank, ways
+from course_lib import measured_utilization, ranks, train
+from course_lib.train import checkpoint, rank, ranks_agree, ways
 from course_lib.train.errors import TrainingError
 from tests.many_cases import run_cases
 from tests.train.conftest import settings
@@ -24,13 +28,20 @@ def losses(outcome):
 
 
 def _whole_and_in_two(folder, kind, dtype):
-    """The losses of a whole run and of one in two parts; dropout needs the random states."""
-    of = {"data_parallel": kind, "dtype": dtype, "dropout": 0.2, "micro_batches": 2, "steps": STEPS}
+    """The losses of a whole run and of one in two parts; dropout needs the random states.
+
+    Each measures the peak first, for which it draws random numbers.
+    """
+    ranks_agree.usable_cores = lambda: dist.get_world_size()  # else there would be no U
+    rank.peak_flops_of_ranks = partial(measured_utilization.peak_flops_of_ranks, sizes=(8,), repeats=1)
+    of = {"data_parallel": kind, "dtype": dtype, "dropout": 0.2, "micro_batches": 2, "steps": STEPS,
+          "utilization": True}  # fmt: skip
     whole = train.train(settings(**of, checkpoint=folder / "whole"))
     first = train.train(settings(**of, checkpoint=folder / "parts", stop_after=STOPPED))
     torch.rand(7)  # what else happens to the random state
     second = train.train(settings(**of, checkpoint=folder / "parts"))
     assert (first.is_stopped, second.resumed_from, whole.is_stopped) == (True, STOPPED, False)
+    assert whole.peak_flops and second.peak_flops
     return losses(whole), losses(first) + losses(second)
 
 
@@ -155,7 +166,32 @@ def test_ranks_that_go_apart_end_the_run_without_a_checkpoint(tmp_path):
     for said in ranks.run(go_apart, 2, device="cpu"):
         assert said.startswith("After step 2: The ranks are out of step: 1 of ")
         assert "parameter norm.bias" in said and said.endswith("No checkpoint of it is written.")
-    assert not (tmp_path / "apart").exists()
+    assert not list((tmp_path / "apart").glob("step-*"))
+
+
+def test_a_folder_that_can_not_be_written_ends_the_run_on_all_ranks(tmp_path):
+    """Before the first step if it is known then; else after it, with what is there left alone."""
+
+    def begin():
+        full = mock.patch.object(checkpoint, "_write_to_disk", side_effect=OSError(28, "No space left"))
+        said = []
+        train.train(settings(checkpoint=tmp_path / "full", stop_after=1))
+        for name in ("file", "held", "full"):
+            with pytest.raises(TrainingError) as refused, full:
+                train.train(settings(checkpoint=tmp_path / name, checkpoint_every=2, timeout=0.2))
+            said.append(str(refused.value))
+        return said
+
+    (tmp_path / "file").touch()
+    with checkpoint.held(tmp_path / "held", 1):
+        first, second = ranks.run(begin, 2, device="cpu")
+    assert first == second == [
+        f"checkpoint='{tmp_path}/file': expected a folder that can be written to (File exists)",
+        f"Another run writes its checkpoints to {tmp_path}/held, and goes on: end it first, or take another "
+        "--checkpoint folder.",
+        f"After step 2 no checkpoint can be written to {tmp_path}/full (No space left). "
+        "step-00000001.checkpoint is there as before. Mend that, and start the same command again.",
+    ]
 
 
 def test_ranks_with_different_settings_do_not_begin():
@@ -171,12 +207,26 @@ def test_ranks_with_different_settings_do_not_begin():
     ] * 2
 
 
-def test_a_loss_that_is_not_finite_ends_the_run_on_all_ranks():
+def test_a_run_that_diverges_ends_on_all_ranks_and_keeps_no_ruined_weights(tmp_path):
+    def ruin(optimizer, *_):
+        optimizer.param_groups[0]["params"][0].data.fill_(torch.inf)
+
     def diverge():
-        try:
+        with pytest.raises(TrainingError) as by_loss:
             train.train(settings(learning_rate=1e300, warmup=0, max_norm=None))
-        except TrainingError as error:
-            return str(error)
+        train.train(settings(checkpoint=tmp_path, stop_after=1))
+        hook = register_optimizer_step_post_hook(ruin)
+        with pytest.raises(TrainingError) as by_weights:
+            train.train(settings(checkpoint=tmp_path, checkpoint_every=1))
+        hook.remove()
+        return str(by_loss.value), str(by_weights.value)
 
     first, second = ranks.run(diverge, 2, device="cpu")
-    assert first == second and "the training has diverged" in first and "--learning-rate" in first
+    assert first == second == (
+        "The loss of step 2 is nan: the training has diverged. A lower --learning-rate, or more --warmup, may"
+        " help.",
+        "After step 2 not all weights are finite: the training has diverged. "
+        f"{tmp_path}/step-00000001.checkpoint is from before. A lower --learning-rate, or more --warmup, may "
+        "help. That is another run, so give it another --checkpoint folder.",
+    )
+    assert [path.name for path in tmp_path.glob("step-*")] == ["step-00000001.checkpoint"]
