@@ -37,7 +37,11 @@ class ShardedAdamW:
     ``settings``: those of torch.optim.AdamW, such as ``lr`` and ``weight_decay``.
     All ranks must begin with the same weights, and hand over the same parameters in the same order.  Weights
     of 2 bytes each get an fp32 master copy, of which a rank has its chunk only.  The weights then live in one
-    flat row, so move or convert the module before, and load weights before.
+    flat row, so move or convert the module before.  Weights that are loaded later are what the next step goes
+    on from, rounded as they are.
+
+    There is no ``state_dict``: a checkpoint would need the state of all ranks.  Nor does it know a
+    ``GradScaler``, so it is not for fp16, whose losses have to be scaled.
 
     ``optimizer`` is torch's, for schedulers and for ``param_groups``: on this rank's chunk of the row, which
     is ``row.tensor_split(N)[rank]``, cut where groups meet.  A chunk may be empty.
@@ -53,6 +57,7 @@ class ShardedAdamW:
         self._weights = _in_one_row(self._parameters)
         self._own = self._chunk(self._weights)
         self._master = self._own.float() if self._own.itemsize < 4 else self._own
+        self._versions = self._versions_now()
         self._cuts = self._where_groups_meet([group["params"] for group in groups])
         self._pieces = [torch.nn.Parameter(piece) for piece in self._master.tensor_split(self._cuts)]
         self.optimizer = torch.optim.AdamW(
@@ -66,6 +71,7 @@ class ShardedAdamW:
         ``max_norm``: clip the mean gradient to this norm over all parameters.  Raises ValueError for a
         parameter without a gradient, and RuntimeError if the module was moved or converted.
         """
+        self._follow_weights()
         gradients = torch.cat([gradient.flatten() for gradient in self._gradients()])
         gradients /= dist.get_world_size()  # before the sum, which might overflow
         all_reduce.reduce_scatter(gradients)  # the ring's first half
@@ -79,6 +85,15 @@ class ShardedAdamW:
         self._own.copy_(self._master)
         all_reduce.all_gather(self._weights)  # its second half
         torch.autograd.graph.increment_version(self._parameters)
+        self._versions = self._versions_now()
+
+    def _follow_weights(self) -> None:
+        """Somebody else may have changed them, as load_state_dict does, without the master copy."""
+        if self._master is not self._own and self._versions != self._versions_now():
+            self._master.copy_(self._own)
+
+    def _versions_now(self) -> list[int]:
+        return [parameter._version for parameter in self._parameters]
 
     def zero_grad(self) -> None:
         """Set all gradients to None.  Until then backward passes add up, as micro-batches do."""

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import linecache
 import os
+import re
 import sys
 import sysconfig
 import threading
@@ -23,6 +24,7 @@ from types import FrameType, TracebackType
 RANK_START = str(Path(__file__).with_name("rank_process.py"))  # what calls the learner's function
 _this_thread = threading.local()
 _LONGEST_TEXT = 80  # characters of a line that are shown
+_EXERCISE = re.compile(r"<(exercise \d+)\b")  # the file name of an answer cell that `course train` runs
 _LIBRARY_FOLDERS = tuple(
     {
         os.path.realpath(folder) + os.sep
@@ -127,4 +129,7 @@ def _fold(hidden: int) -> list[str]:
 
 
 def _named(file: str, number: int) -> str:
-    return f"{os.path.basename(file)}, line {number}" if os.path.exists(file) else f"line {number}"
+    if os.path.exists(file):
+        return f"{os.path.basename(file)}, line {number}"
+    exercise = _EXERCISE.match(file)
+    return f"{exercise[1]}, line {number}" if exercise else f"line {number}"

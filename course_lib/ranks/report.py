@@ -166,8 +166,9 @@ def _state(record: RankRecord) -> RankState:
 
 
 def _waiting(operation: Operation) -> tuple[str, str]:
-    posted = f" (posted in line {operation.line})" if operation.wait_line != operation.line else ""
-    return f"waits in {operation.description}{posted}", str(line_at(operation.file, operation.wait_line))
+    is_later = operation.wait_line != operation.line and not is_library(operation.file)
+    posted = f" (posted in line {operation.line})" if is_later else ""
+    return f"waits in {operation.description}{posted}", _learners(operation.file, operation.wait_line)
 
 
 def _returned(view: RankView) -> str:
@@ -196,8 +197,14 @@ def _learners_line(record: RankRecord) -> str:
             return str(line)
     if record.exit_status is not None and record.view.operations:
         last = record.view.operations[-1]
-        return f"after {line_at(last.file, last.line)}"
+        line = _learners(last.file, last.line)
+        return f"after {line}" if line else ""
     return ""
+
+
+def _learners(file: str, number: int) -> str:
+    """A line of the learner's; "" for the course's own, which says nothing to who has started a command."""
+    return "" if is_library(file) else str(line_at(file, number))
 
 
 def _table(states: list[RankState]) -> str:

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from argparse import SUPPRESS, ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -16,6 +16,7 @@ from course_lib.ranks import torchrun
 from course_lib.train.settings import ALL_REDUCE, DATA_PARALLEL, DTYPES, Settings
 
 if TYPE_CHECKING:
+    from course_lib.ranks import RanksError
     from course_lib.train.records import Outcome
 
 _DEFAULTS = {field.name: field.default for field in fields(Settings)}
@@ -66,7 +67,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _real_or_none(text: str) -> float | None:
-    return None if text == "none" else float(text)
+    try:
+        return None if text == "none" else float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"expected a number, or none, and not {text!r}") from None
 
 
 def main(arguments: Namespace) -> int:
@@ -87,7 +91,7 @@ def _on_ranks_of_its_own(settings: Settings) -> int:
         outcome = _outcome(settings)
     except RanksError as error:
         known = getattr(error, "exception", None)
-        said = str(known) if isinstance(known, TrainingError) else f"{error}{_how_to_resume(settings)}"
+        said = str(known) if isinstance(known, TrainingError) else _of_ranks(error, settings)
         _say(f"course train: {said}")
         return 1
     except ValueError as problem:
@@ -95,6 +99,10 @@ def _on_ranks_of_its_own(settings: Settings) -> int:
         return 2
     _print_json(settings, outcome)
     return 0
+
+
+def _of_ranks(error: RanksError, settings: Settings) -> str:
+    return f"{error}".replace("raise timeout=", "raise --timeout") + _how_to_resume(settings)
 
 
 def _on_torchruns_ranks(settings: Settings) -> int:

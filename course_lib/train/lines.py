@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 from course_lib import measurements
@@ -66,7 +65,7 @@ class Journal:
             self._since.append(record)
         if self._settings.log is not None:
             with self._settings.log.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(asdict(record)) + "\n")
+                file.write(record.as_json() + "\n")
         if record.is_skipped:
             self._say(f"step {record.step}: a gradient was not finite in fp16; weights stay, and losses are "
                       "scaled by less")  # fmt: skip

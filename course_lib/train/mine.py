@@ -103,7 +103,7 @@ def _run(exercise: Exercise, name: str, text: str, defined: dict) -> str:
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     try:
         exec(compile(text, file, "exec"), defined)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return f"exercise {exercise.number}: the cell {name} fails with {type(error).__name__}: {error}"
     return ""
 

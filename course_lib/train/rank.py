@@ -37,6 +37,8 @@ def train(settings: Settings, should_stop: Callable[[], bool] = lambda: False) -
     tokens = corpus.tokens()
     text = hashlib.sha256(tokens.numpy()).hexdigest()[:16]
     require_same_settings(settings, text=text)
+    if settings.sequence >= len(tokens):
+        raise TrainingError(f"sequence={settings.sequence}: expected less than the text has, {len(tokens):,}")
     with alone_in(settings.checkpoint, settings.timeout):
         return _train(settings, tokens, text, should_stop)
 

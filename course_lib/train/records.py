@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,13 @@ class Record:
     seconds: float
     tokens_per_second: float | None
     is_skipped: bool
+
+    def as_json(self) -> str:
+        """A line of a log; what is not finite is null, for which JSON has no numbers."""
+        return json.dumps({
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in vars(self).items()
+        })  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,8 @@ class Settings:
 
     def _check_together(self) -> None:
         _ = self.config, self.slow_links  # which check their own
+        if self.seed >= 2**63:  # torch's generators take no more
+            raise ValueError(f"seed={self.seed}: expected less than 2**63")
         if self.ranks is not None:
             self.check_division(self.ranks)
 

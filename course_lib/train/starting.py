@@ -14,6 +14,7 @@ from pathlib import Path
 from course_lib import ranks
 from course_lib.ranks import torchrun
 from course_lib.train.errors import TrainingError
+from course_lib.train.failures import is_lost_rank
 from course_lib.train.rank import train
 from course_lib.train.records import Outcome, Record
 from course_lib.train.settings import Settings
@@ -72,8 +73,21 @@ def _on_torchruns(settings: Settings, stopping: Stopping) -> Outcome:
         raise TrainingError(f"links={settings.links!r}: under torchrun the network is the one that is there")
     stop = threading.Event()
     with stopping(stop.set):
-        torchrun.join(settings.timeout)
+        _join(settings.timeout)
         return train(settings, partial(_should_stop, stop, os.getppid()))
+
+
+def _join(timeout: float) -> None:
+    try:
+        torchrun.join(timeout)
+    except RuntimeError as problem:
+        if not is_lost_rank(problem):
+            raise
+        place = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        raise ConnectionError(
+            f"not all {torchrun.world_size()} ranks have met at {place} within {timeout:g} s. Has each"
+            " machine been started, and is MASTER_ADDR the machine of rank 0, which all of them reach?"
+        ) from problem
 
 
 def _should_stop(stop: threading.Event, parent: int) -> bool:

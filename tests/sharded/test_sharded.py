@@ -346,3 +346,27 @@ CASES = {
     scheduled: [()],
     refused: [(mistake,) for mistake in MISTAKES],
 }
+
+
+def _loaded_later():
+    """bf16 weights, loaded after a step; and where an optimizer that begins with them takes them."""
+    after = []
+    for is_later in (True, False):
+        module = made("three", torch.bfloat16)
+        loaded = {"weight": torch.tensor([1.0, 2.0, 3.0], dtype=torch.bfloat16)}
+        if not is_later:
+            module.load_state_dict(loaded)
+        optimizer = ShardedAdamW(module.parameters(), lr=0.0, weight_decay=0.0)
+        for step in range(2):
+            loss_of(module, step, dist.get_rank()).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            if is_later and step == 0:
+                module.load_state_dict(loaded)
+        after.append(module.weight.detach().tolist())
+    return after
+
+
+def test_weights_that_are_loaded_later_are_not_undone():
+    for later, before in ranks.run(_loaded_later, 2, device="cpu"):
+        assert later == before == [1.0, 2.0, 3.0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import socket
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -89,6 +91,22 @@ def test_two_signals_at_once_are_one_request_and_a_later_one_ends_the_process(mo
 # --- what it says when it fails ---
 
 
+def test_what_is_no_number_is_refused_in_words(capsys):
+    with pytest.raises(SystemExit):
+        options("--max-norm", "abc")
+    assert "expected a number, or none, and not 'abc'" in capsys.readouterr().err
+
+
+def test_ranks_that_never_meet_say_where_they_were_to(monkeypatch):
+    monkeypatch.setenv("MASTER_ADDR", "head")
+    monkeypatch.setenv("MASTER_PORT", "29500")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    lost = RuntimeError("Timed out waiting 2000ms for connect")
+    monkeypatch.setattr(starting.torchrun, "join", mock.Mock(side_effect=lost))
+    with pytest.raises(ConnectionError, match="not all 4 ranks have met at head:29500 within 2 s. Has each"):
+        starting._join(2)
+
+
 def test_wrong_options_end_with_status_2_and_one_sentence(capsys):
     assert command.main(options("--steps", "0")) == 2
     assert command.main(options("--ranks", "2", "--batch", "1")) == 2
@@ -118,11 +136,11 @@ def test_what_all_ranks_know_is_said_in_one_sentence(monkeypatch, capsys):
 
 
 def test_a_failure_says_from_which_step_the_run_goes_on(monkeypatch, capsys, tmp_path):
-    fails_with(monkeypatch, RanksHung("No rank made progress.", []))
+    fails_with(monkeypatch, RanksHung("No rank made progress: raise timeout=, or wait.", []))
     (tmp_path / "step-00000050.checkpoint").touch()
     assert command.main(options("--checkpoint", str(tmp_path))) == 1
     assert capsys.readouterr().err == (
-        "course train: No rank made progress.\n"
+        "course train: No rank made progress: raise --timeout, or wait.\n"
         f"Start the same command again, and the run goes on after step 50 ({tmp_path}).\n"
     )
     assert command.main(options()) == 1
@@ -164,6 +182,11 @@ def test_run_is_a_function_with_a_record_for_each_step(tmp_path):
 
 
 # --- a log that is there ---
+
+
+def test_what_json_has_no_number_for_is_null():
+    line = Record(1, 5.0, 1e-3, math.inf, 64, 0.1, None, True).as_json()
+    assert json.loads(line, parse_constant=pytest.fail)["gradient_norm"] is None
 
 
 RECORDS = [Record(step, 5.0, 1e-3, 1.0, 64, 0.1, None, False) for step in (1, 2, 3)]

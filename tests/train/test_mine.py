@@ -75,6 +75,8 @@ STUB = "def {}({}):\n    raise NotImplementedError()"
         ({"ex03": {"ring": "def ring(tensor:"}},
          "exercise 03: the cell ring fails with SyntaxError: '(' was never closed "
          "(<exercise 03, ring>, line 1)"),
+        ({"ex03": {"ring": "import sys\nsys.exit(3)"}},
+         "exercise 03: the cell ring fails with SystemExit: 3"),
         ({"ex03": {"ring": "ring = 1 / 0"}},
          "exercise 03: the cell ring fails with ZeroDivisionError: division by zero"),
     ],
@@ -206,4 +208,4 @@ def test_an_error_names_the_learners_line(tmp_path):
     with pytest.raises(RankFailed) as failed:
         ranks.run(train.train, 2, settings(mine=tmp_path), device="cpu")
     assert "raised RuntimeError: my ring broke" in str(failed.value)
-    assert "in ring, line 2: raise RuntimeError('my ring broke')" in str(failed.value)
+    assert "in ring, exercise 03, line 2: raise RuntimeError('my ring broke')" in str(failed.value)

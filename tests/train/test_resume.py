@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -196,15 +197,26 @@ def test_a_folder_that_can_not_be_written_ends_the_run_on_all_ranks(tmp_path):
 
 def test_ranks_with_different_settings_do_not_begin():
     def begin():
-        try:
-            train.train(settings(seed=torch.distributed.get_rank()))
-        except TrainingError as error:
-            return str(error)
+        said = []
+        for more in {"seed": dist.get_rank()}, {"sequence": 10**7}:
+            with pytest.raises(TrainingError) as refused:
+                train.train(settings(**more))
+            said.append(str(refused.value))
+        return said
 
-    assert ranks.run(begin, 2, device="cpu") == [
+    first, second = ranks.run(begin, 2, device="cpu")
+    assert first == second and first[1].startswith("sequence=10000000: expected less than the text has, ")
+    assert first[0] == (
         "The ranks differ: seed=0 on rank 0, and 1 on rank 1. All machines need the same command and the "
         "same version of the course."
-    ] * 2
+    )
+
+
+def test_a_killed_rank_shows_no_lines_of_the_course():
+    killed = partial(signal.raise_signal, signal.SIGKILL)
+    with pytest.raises(ranks.RankFailed) as failed:
+        ranks.run(train.train, 2, settings(), killed, device="cpu")
+    assert "SIGKILL" in str(failed.value) and ".py" not in str(failed.value)
 
 
 def test_a_run_that_diverges_ends_on_all_ranks_and_keeps_no_ruined_weights(tmp_path):
