@@ -58,7 +58,7 @@ def _on_torchruns(settings: Settings, stopping: Stopping) -> Outcome:
         raise TrainingError(f"ranks={settings.ranks}: torchrun has started {torchrun.world_size()}")
     if settings.links is not None:
         raise TrainingError(f"links={settings.links!r}: under torchrun the network is the one that is there")
+    torchrun.join(settings.timeout)  # SIGTERM still ends a rank that looks in vain for the others
     stop = threading.Event()
     with stopping(stop.set):
-        torchrun.join(settings.timeout)
         return train(settings, stop.is_set)
