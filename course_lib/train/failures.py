@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 
@@ -20,11 +21,26 @@ def is_lost_rank(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and ("gloo/" in str(error) or "Timed out waiting" in str(error))
 
 
+def _about_interface(reason: str) -> str:
+    """What gloo leaves unsaid of the network interface that it was told, or has chosen; else ""."""
+    if "ifa != nullptr" in reason:
+        name = os.environ.get("GLOO_SOCKET_IFNAME")
+        return f"GLOO_SOCKET_IFNAME={name!r}: this machine has no such network interface, with an address."
+    if "remote=[127." in reason and torchrun.world_size() > int(os.environ.get("LOCAL_WORLD_SIZE", 0)):
+        return (
+            "ranks of other machines were looked for on this one (127.0.0.1). GLOO_SOCKET_IFNAME must name "
+            "the network interface, such as eth0, on which the machines reach each other."
+        )
+    return ""
+
+
 def explained(error: BaseException, timeout: float) -> str:
     """Rank, machine and step, what happened, and the learner's lines."""
     where = ", ".join([f"rank {torchrun.rank()} on {socket.gethostname()}", *getattr(error, "__notes__", [])])
     reason = _PLACE_IN_GLOO.sub("", str(error)).partition("\n")[0]
-    if is_lost_rank(error):
+    if said := _about_interface(reason):
+        pass
+    elif is_lost_rank(error):
         reason = reason.partition(". ")[0]  # what gloo advises to do is not what helps here
         said = f"another rank is gone, or has not answered for {timeout:g} s ({reason})."
     else:

@@ -122,6 +122,18 @@ def test_agents_with_restarts_meet_again_by_themselves(real_links, tmp_path, how
         assert_goes_on(run, agents, kept)
 
 
+@long
+def test_agents_with_restarts_wait_for_a_machine_only_so_long(real_links, tmp_path):
+    run = Training(tmp_path, steps=40)
+    with machines(2, tmp_path, RATE) as (head, other):
+        agents = run.start([head, other], head, RESTARTS="2", RENDEZVOUS="join_timeout=10")
+        run.wait_for_step(20)
+        other.kill()
+        assert_says_soon_what_is_lost(agents[0], head)
+        assert agents[0].wait(SECONDS_TO_NOTICE) == 1
+        assert "RendezvousTimeoutError" in agents[0].output
+
+
 def assert_says_soon_what_is_lost(agent: Started, machine: Machine) -> int:
     wait_until(lambda: LOST.search(agent.output), SECONDS_TO_NOTICE + TIMEOUT, "a message", [agent])
     return assert_says_what_is_lost(agent, 0, machine)
