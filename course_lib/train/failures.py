@@ -38,7 +38,7 @@ def explained(error: BaseException, timeout: float) -> str:
     """Rank, machine and step, what happened, and the learner's lines."""
     where = ", ".join([f"rank {torchrun.rank()} on {socket.gethostname()}", *getattr(error, "__notes__", [])])
     reason = _PLACE_IN_GLOO.sub("", str(error)).partition("\n")[0]
-    if said := _about_interface(reason):
+    if said := _about_interface(str(error.__cause__ or error)):
         pass
     elif is_lost_rank(error):
         reason = reason.partition(". ")[0]  # what gloo advises to do is not what helps here

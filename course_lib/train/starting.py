@@ -71,11 +71,9 @@ def _on_torchruns(settings: Settings, stopping: Stopping) -> Outcome:
         raise TrainingError(f"ranks={settings.ranks}: torchrun has started {torchrun.world_size()}")
     if settings.links is not None:
         raise TrainingError(f"links={settings.links!r}: under torchrun the network is the one that is there")
-    torchrun.join(settings.timeout)  # SIGTERM still ends a rank that looks in vain for the others
+    _join(settings.timeout)  # SIGTERM still ends a rank that looks in vain for the others
     stop = threading.Event()
     with stopping(stop.set):
-<<<<<<< HEAD
-        _join(settings.timeout)
         return train(settings, partial(_should_stop, stop, os.getppid()))
 
 
@@ -97,6 +95,3 @@ def _should_stop(stop: threading.Event, parent: int) -> bool:
     if "TORCHELASTIC_RUN_ID" in os.environ and os.getppid() != parent:
         raise RuntimeError("the torchrun agent of this rank is gone, so the rank ends")
     return stop.is_set()
-=======
-        return train(settings, stop.is_set)
->>>>>>> hosts
