@@ -41,14 +41,21 @@ def local_rank() -> int:
 
 
 def device() -> torch.device:
-    """This rank's GPU where there is one for every rank of this machine, else the CPU."""
+    """This rank's GPU where there is one for every rank of this machine, else the CPU.
+
+    Raises ValueError where there are GPUs, and nobody says how many ranks share them.
+    """
     import torch
 
-    ranks_here = int(os.environ.get("LOCAL_WORLD_SIZE", world_size()))
-    has_gpus = torch.cuda.is_available() and torch.cuda.device_count() >= ranks_here
-    if has_gpus and os.environ.get("COURSE_DEVICE") != "cpu":
-        return torch.device("cuda", local_rank())
-    return torch.device("cpu")
+    if os.environ.get("COURSE_DEVICE") == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    if "LOCAL_WORLD_SIZE" not in os.environ and world_size() > 1:
+        raise ValueError(
+            "LOCAL_WORLD_SIZE is not set: expected how many ranks share the GPUs that this one sees, and in "
+            "LOCAL_RANK which of these it is, as torchrun sets them; COURSE_DEVICE=cpu takes no GPU"
+        )
+    has_gpus = torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    return torch.device("cuda", local_rank()) if has_gpus else torch.device("cpu")
 
 
 def run(function: Callable, ranks: int, args: tuple, kwargs: dict, timeout: float) -> list[Any]:

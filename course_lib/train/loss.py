@@ -76,7 +76,8 @@ class Loss:
     def note_gradient(self, norm_sq: torch.Tensor | None) -> None:
         """The squared norm of this rank's gradient of its micro-batches so far; only the first one counts."""
         if norm_sq is not None and self.small is None:
-            factor = self._weights.in_gradient(self.tokens) * self._scaler.get_scale()
+            # As a tensor: get_scale() would wait for a GPU in the middle of the step.
+            factor = self._scaler.scale(torch.full_like(norm_sq, self._weights.in_gradient(self.tokens)))
             self.small = Small(norm_sq / factor**2, sum(len(targets) for targets in self._targets))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import socket
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -45,10 +45,10 @@ def machines() -> list[Machine]:
     """Of all ranks, in rank order."""
     device = ranks.device()
     name = "CPU" if device.type == "cpu" else torch.cuda.get_device_name(device)
-    here = int(os.environ.get("LOCAL_WORLD_SIZE", dist.get_world_size()))
-    own = Machine(socket.gethostname(), name, precision.has_bf16(device), usable_cores(),
-                  torch.get_num_threads(), here)  # fmt: skip
-    return gather(own)
+    own = socket.gethostname(), name, precision.has_bf16(device), usable_cores(), torch.get_num_threads()
+    of_ranks = gather(own)
+    ranks_on = Counter(host for host, *_ in of_ranks)
+    return [Machine(*each, ranks_on[each[0]]) for each in of_ranks]
 
 
 def require_same_settings(settings: Settings, **more: object) -> None:

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from course_lib import ranks
-from course_lib.ranks import devices
+from course_lib.ranks import devices, torchrun
 
 GPUS = ["GPU-aa1", "GPU-ab2", "GPU-bc3"]
 
@@ -111,3 +111,21 @@ def test_a_lease_ends_with_its_process(three_gpus):
     holder.join(10)
     with devices.leased(3, "cuda", timeout=2):
         pass
+
+
+def test_a_rank_of_torchrun_gets_a_gpu_and_is_never_left_on_the_cpu_unasked(monkeypatch):
+    """One visible GPU for each task of Slurm, say: then somebody has to say that it is one task's alone."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    for name in ("COURSE_DEVICE", "LOCAL_WORLD_SIZE", "LOCAL_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    with pytest.raises(ValueError, match="LOCAL_WORLD_SIZE is not set"):
+        torchrun.device()
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "1")
+    assert str(torchrun.device()) == "cuda:0"
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert str(torchrun.device()) == "cpu"
+    monkeypatch.delenv("LOCAL_WORLD_SIZE")
+    monkeypatch.setenv("COURSE_DEVICE", "cpu")
+    assert str(torchrun.device()) == "cpu"

@@ -14,6 +14,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+import torch.distributed as dist
 
 from course_lib import ranks
 from course_lib.ranks import RankFailed, RanksHung, devices
@@ -243,6 +244,19 @@ def test_no_speed_is_shown_where_ranks_share_cores(monkeypatch, capsys):
     assert " tokens/s  " not in said and "median" not in said
 
 
+def test_machines_are_told_apart_by_their_names():
+    """Also where nobody has set LOCAL_WORLD_SIZE."""
+    of_ranks = ranks.run(_machines, 3, device="cpu")[0]
+    assert [(each.host, each.ranks_here) for each in of_ranks] == [("a", 2), ("b", 1), ("a", 2)]
+
+
+def _machines():
+    from course_lib.train import ranks_agree
+
+    ranks_agree.socket = mock.Mock(gethostname=lambda: "aba"[dist.get_rank()])
+    return ranks_agree.machines()
+
+
 def _on_one_core(settings):
     from course_lib.train import rank, ranks_agree
 
@@ -253,14 +267,14 @@ def _on_one_core(settings):
 # --- torchrun ---
 
 
-def test_with_json_what_the_learners_code_prints_is_not_in_the_way(tmp_path):
+def test_with_json_what_the_learners_code_prints_is_not_in_the_way(tmp_path, capsys):
     """A ring that prints in each call, and torch's DDP with everything in one bucket."""
     ring = "def ring(tensor):\n    print('my ring')\n    dist.all_reduce(tensor)"
     notebooks(tmp_path, ex03={"ring": ring})
-    status, out, err = finished("--steps", "1", "--json", "--mine", str(tmp_path), "--data-parallel", "ddp",
-                                "--bucket-mb", "inf")  # fmt: skip
-    assert status == 0 and json.loads(out)["step"] == 1, err
-    assert "[rank 0] my ring\n" in err
+    asked = ["--mine", str(tmp_path), "--data-parallel", "ddp", "--bucket-mb", "inf"]
+    assert command.main(options(*SMALL, "--steps", "1", "--json", *asked)) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["step"] == 1 and "my ring\n" in captured.err
 
 
 @pytest.mark.long
