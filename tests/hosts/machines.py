@@ -56,7 +56,7 @@ class Started:
         return self._process.poll()
 
     def wait(self, seconds: float) -> int:
-        wait_until(lambda: self.status is not None, seconds, "the end of", [self])
+        wait_until(lambda: self.status is not None, seconds, "the end", [self])
         return self.status
 
     def signal(self, number: int, everyone: bool = False) -> None:

@@ -37,7 +37,7 @@ class Job:
             **os.environ, **ENVIRONMENT, "PATH": f"{programs}:{ENVIRONMENT['PATH']}",
             "STAND_IN_FOLDER": str(folder), "COURSE": str(REPOSITORY),
             "SLURM_SUBMIT_DIR": str(folder), "SLURM_JOB_ID": str(number),
-            "SLURM_JOB_NUM_NODES": str(len(machines)),
+            "SLURM_JOB_NUM_NODES": str(len(machines)), "SLURM_CPUS_PER_TASK": "8",
             "SLURM_JOB_NODELIST": ",".join(machine.address for machine in machines),
         }  # fmt: skip
 

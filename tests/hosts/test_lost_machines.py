@@ -144,7 +144,7 @@ def test_elastic_agents_go_on_alone_and_take_the_other_in_again(real_links, tmp_
     run = Training(tmp_path, steps=400)
     quick = {"RENDEZVOUS": "last_call_timeout=2,keep_alive_interval=1,keep_alive_max_attempt=3"}
     elastic = {"count": "1:2", "RESTARTS": "2", **quick}
-    with machines(2, tmp_path, RATE) as (head, other):
+    with machines(2, tmp_path, "100mbit") as (head, other):
         agents = run.start([head, other], head, **elastic)
         run.wait_for_step(20)
         other.kill()

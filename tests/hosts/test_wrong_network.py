@@ -16,7 +16,7 @@ from tests.hosts.training import RATE, SECONDS_TO_RUN, Training, long
 def test_an_interface_that_does_not_lead_to_the_others(real_links, tmp_path, interface, says):
     run = Training(tmp_path, steps=20)
     with machines(2, tmp_path, RATE) as there:
-        agents = run.start(there, there[0], INTERFACE=interface)
+        agents = run.start(there, there[0], options=["--timeout", "8"], INTERFACE=interface)
         wait_until(lambda: None not in [agent.status for agent in agents], SECONDS_TO_RUN, "the end", agents)
         assert [agent.status for agent in agents] == [1, 1]
     assert any(says in agent.output for agent in agents), outputs(agents)
