@@ -20,7 +20,7 @@ PYTEST = PATH="$(CURDIR)/.venv-test/bin:$$PATH" $(TEST_PYTHON) -m pytest \
 
 help:
 	@echo "make lab        open JupyterLab on lesson 0, in your own copy of the course: my_course/"
-	@echo "make test       run the tests (some seven minutes)"
+	@echo "make test       run the tests (some twelve minutes)"
 	@echo "make test-all   run all tests, also the long ones"
 	@echo "make lint       check the style of code and notebooks"
 	@echo "make lock       write requirements.lock anew from pyproject.toml (ARGS=--upgrade: newest versions)"

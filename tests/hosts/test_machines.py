@@ -86,6 +86,7 @@ with machines(2, folder) as there:
 """
 
 
+@pytest.mark.long
 def test_nothing_is_left_when_a_test_crashes(real_links, tmp_path):
     mark = f"876543.{os.getpid()}"
     command = [sys.executable, "-c", CRASHES, str(tmp_path), mark]
