@@ -41,14 +41,15 @@ _LOOKS = {
 def waterfall(parts: Parts, title: str) -> Picture:
     """Draw what takes a step from peak down to U: a bar for each part, beginning where the last one ends.
 
-    ``title`` should say where and when it was measured.  A part below 0, as ``unexplained`` may be, goes back
-    up.  Beside each bar are its share of the step, and its seconds.
+    ``title`` should say where and when it was measured, in one line or two.  A part below 0, as
+    ``unexplained`` may be, goes back up.  Beside each bar are its share of the step, and its seconds.
     """
     from course_lib.pictures import page_wide
 
     shares = parts.shares()
     drawing = page_wide(
-        3.6, f"{title}: a waterfall of bars from the peak, 100%, down to the utilization that was achieved. "
+        3.6, f"{', '.join(title.splitlines())}: a waterfall of bars from the peak, 100%, down to the "
+        "utilization that was achieved. "
         f"On the way: {', '.join(list(shares)[:-1])}.")  # fmt: skip
     axes = drawing.add_subplot()
     rows = {"peak": 1.0, **shares}

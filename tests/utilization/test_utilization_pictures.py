@@ -65,7 +65,9 @@ def test_numbers_stand_beside_the_bars():
 
 @pytest.mark.parametrize("parts", [PARTS, OVERLAPPING, BELOW_ZERO, ABOVE_PEAK])
 def test_texts_do_not_collide(parts):
-    figure = waterfall(parts, "Measured here: 2 ranks, 400 Mbit/s links")
+    setting = "2 ranks, 400 Mbit/s links with 20 ms latency, buckets of 0.5 MiB, not overlapped"
+    figure = waterfall(parts, f"{setting}\nrecorded on AMD EPYC, 2 cores, 24 GiB, Linux, 2026-11-30")
+    assert "not overlapped, recorded on" in figure.description
     figure.draw_without_rendering()
     (axes,) = figure.axes
     artists = [*axes.texts, *axes.get_yticklabels(), axes.title, axes.xaxis.label]
