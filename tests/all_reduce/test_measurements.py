@@ -250,8 +250,17 @@ def test_all_recorded_points_of_the_course_are_whole():
         points = recorded(name)
         assert points and {point.quantity for point in points} == {name}
         assert {point.machine for point in points} == {points[0].machine}
-        assert all(point.value > 0 and point.spread <= measurements.CALM for point in points)
+        assert all(point.spread <= measurements.CALM for point in points)
+        assert all(point.value > 0 or is_a_difference_of_nothing(point, points) for point in points)
         assert newest(points) == points
+
+
+def is_a_difference_of_nothing(point, points):
+    """How much communication slows computing is a difference of two times, so it may come out just below zero."""
+    if point.conditions.get("part") != "slowed":
+        return False
+    [computing] = [other for other in points if other.conditions == {**point.conditions, "part": "compute"}]
+    return abs(point.value) <= point.spread * computing.value
 
 
 @pytest.mark.parametrize(("change", "sentence"), [
