@@ -256,7 +256,7 @@ def test_all_recorded_points_of_the_course_are_whole():
 
 
 def is_a_difference_of_nothing(point, points):
-    """How much communication slows computing is a difference of two times, so it may come out just below zero."""
+    """How much communication slows computing is a difference of times, so it may come out just below zero."""
     if point.conditions.get("part") != "slowed":
         return False
     [computing] = [other for other in points if other.conditions == {**point.conditions, "part": "compute"}]
