@@ -41,7 +41,7 @@ class JailLimits:
     """``memory``: bytes of all processes together; ``address_space``: of each; ``scratch``: of files."""
 
     memory: int = 4 << 30
-    address_space: int = 8 << 30
+    address_space: int = 3 << 30  # torch takes 1 by itself
     processes: int = 500  # threads count, too; eight ranks have about a hundred
     scratch: int = 200 << 20
     open_files: int = 1024

@@ -26,7 +26,7 @@ from course_lib.classroom import marks
 from course_lib.classroom.jail import NoJail
 from course_lib.classroom.jailed import Cells, Learners
 from course_lib.classroom.marks import CaseMark, ExerciseMark, PartMark
-from course_lib.classroom.player import Player, SpoiledRun
+from course_lib.classroom.player import Player
 from course_lib.classroom.submission import Filled, answer_cells, check_cells, check_texts, imports
 from course_lib.classroom.wire import Looked
 from course_lib.ranks.watching import Limits
@@ -171,5 +171,6 @@ def _status(judgement: Judgement) -> str:
         return marks.HANG
     if judgement.error is None:
         return marks.WRONG
-    died = any(state.status == "died" for state in getattr(judgement.error, "states", []))
-    return marks.CRASH if died or isinstance(judgement.error, SpoiledRun) else marks.ERROR
+    states = getattr(judgement.error, "states", [])  # none of a run that was ended from outside
+    ended = not states or any(state.status == "died" for state in states)
+    return marks.CRASH if ended else marks.ERROR

@@ -3,7 +3,7 @@
 import json
 
 from course_lib.classroom import marking
-from course_lib.classroom.submission import MASTERS, answer_cells, fill_master
+from course_lib.classroom.submission import MASTERS, answer_cells, check_cells, fill_master
 from course_lib.working_copy import COURSE_ROOT
 
 NEIGHBORS = "def neighbors(rank, ranks):\n    return (rank - 1) % ranks, (rank + 1) % ranks"
@@ -39,8 +39,21 @@ class Learner:
         self.path.write_text(json.dumps(self.notebook))
         return self.path
 
-    def marked(self, player, seed="a class"):
-        return marking.mark(fill_master(self.save()), self.path.name, player, seed)
+    def marked(self, player, *parts, seed="a class"):
+        """The mark, of some parts only where these are enough."""
+        filled = fill_master(self.save())
+        checks = {f"check_{part}" for part in parts} or set(check_cells(filled.notebook))
+        cells = filled.notebook["cells"]
+        filled.notebook["cells"] = [cell for cell in cells if cell["id"] in checks or not is_check(cell)]
+        return marking.mark(filled, self.path.name, player, seed)
+
+    def part(self, player, name, seed="a class"):
+        """The mark of one part."""
+        return part_of(self.marked(player, name, seed=seed), name)
+
+
+def is_check(cell):
+    return cell["metadata"].get("nbgrader", {}).get("grade", False)
 
 
 def statuses(mark):

@@ -1,5 +1,6 @@
 """Submissions that attack: each ends with its line, nothing of it remains, and the next is marked right."""
 
+import contextlib
 import os
 import re
 import time
@@ -10,7 +11,7 @@ import pytest
 from course_lib.classroom.jail import JailLimits
 from course_lib.classroom.player import Player
 from course_lib.working_copy import COURSE_ROOT
-from tests.classroom.learners import NEIGHBORS, part_of, statuses
+from tests.classroom.learners import NEIGHBORS, part_of
 
 LONG = pytest.mark.long
 
@@ -21,13 +22,9 @@ def neighbors(*lines):
     return f"import os, sys, time\ndef neighbors(rank, ranks):\n{body}\n    return 'no answer'"
 
 
-def is_still_right(learner, player):
-    return set(statuses(learner("00").marked(player)).values()) == {"pass"}
-
-
 ATTACKS = {
     "fork bomb": (neighbors("while True:", "    os.fork()"), {"crash", "error", "hang"}),
-    "endless output": (neighbors("while True:", "    print('x' * 10_000)"), {"error"}),
+    "endless output": (neighbors("while True:", "    print('x' * 10_000)"), {"crash"}),
     "ends Python": (neighbors("os._exit(0)"), {"crash"}),
     "leaves": (neighbors("sys.exit(0)"), {"error"}),
     "kills all": (neighbors("os.kill(-1, 9)"), {"crash", "hang"}),
@@ -41,7 +38,7 @@ ATTACKS = {
     "no end": (neighbors("while True:", "    time.sleep(1)"), {"hang"}),
     "prints a pass line": (neighbors("print('6 of 6 world sizes are right.\\n1.0')"), {"wrong"}),
 }  # fmt: skip
-QUICK = {"ends Python", "prints a pass line", "kills the first process", "fills the disk"}
+QUICK = {"ends Python", "prints a pass line", "fills the disk"}
 
 
 @pytest.mark.parametrize("name", [
@@ -49,10 +46,10 @@ QUICK = {"ends Python", "prints a pass line", "kills the first process", "fills 
 ])  # fmt: skip
 def test_an_attack_gets_its_line_and_no_points(learner, player, name):
     text, expected = ATTACKS[name]
-    mark = learner("00").answer(neighbors=text).marked(player)
-    assert part_of(mark, "neighbors").status in expected
-    assert part_of(mark, "neighbors").points == 0
-    assert statuses(mark)["exchange"] == "pass"  # of the same learner, after it
+    part = learner("00").answer(neighbors=text).part(player, "neighbors")
+    assert part.status in expected
+    assert part.points == 0
+    assert learner("00").part(player, "neighbors").status == "pass"  # of the next one, in the same jail
 
 
 # Each replaces what a marker in the learner's process would rest on.
@@ -77,7 +74,7 @@ PATCHES = {
 @pytest.mark.parametrize("name", PATCHES)
 def test_what_is_patched_in_the_learners_process_earns_nothing(learner, player, name):
     text = f"{PATCHES[name]}\ndef neighbors(rank, ranks):\n    return 'no answer'"
-    part = part_of(learner("00").answer(neighbors=text).marked(player), "neighbors")
+    part = learner("00").answer(neighbors=text).part(player, "neighbors")
     assert part.points == 0
     assert part.status in ("wrong", "crash", "error")
     assert not Path("/tmp/harmed").exists()
@@ -101,7 +98,7 @@ LIARS = {
 
 @pytest.mark.parametrize("name", LIARS)
 def test_objects_that_lie_or_harm_earn_nothing(learner, player, name):
-    mark = learner("00").answer(neighbors=LIARS[name]).marked(player)
+    mark = learner("00").answer(neighbors=LIARS[name]).marked(player, "neighbors")
     assert part_of(mark, "neighbors").points == 0
     assert not Path("/tmp/harmed").exists()
 
@@ -128,8 +125,8 @@ def neighbors(rank, ranks):
         "device": attempt(lambda: Path("/dev/harm").write_text("harm")),
         "network": attempt(lambda: socket.create_connection(("192.0.2.1", 80), timeout=2)),
         "first": attempt(lambda: os.open("/proc/1/fd/0", os.O_RDWR)),
-        "memories": [path for path in glob.glob("/proc/[0-9]*/mem")
-                     if path != f"/proc/{os.getpid()}/mem" and not isinstance(attempt(lambda: open(path)), str)],
+        "memories": [path for path in set(glob.glob("/proc/[0-9]*/mem")) - {f"/proc/{os.getpid()}/mem"}
+                     if not isinstance(attempt(lambda: open(path)), str)],
         "processes": len(glob.glob("/proc/[0-9]*")),
         "users": attempt(lambda: os.setuid(0)),
         "environment": sorted(name for name in os.environ if "SECRET" in name),
@@ -142,7 +139,7 @@ def neighbors(rank, ranks):
 def test_nothing_but_python_the_library_and_a_scratch_folder_is_there(learner, player, monkeypatch):
     monkeypatch.setenv("A_SECRET", "of the marker")
     looking = LOOKING.replace("COURSE", str(COURSE_ROOT))
-    mark = learner("00").answer(neighbors=looking).marked(player)
+    mark = learner("00").answer(neighbors=looking).marked(player, "neighbors")
     message = part_of(mark, "neighbors").cases[1].message  # two ranks
     found = dict(re.findall("<(.*): (.*)>", message))
     assert found["solutions"] == found["tests"] == "FileNotFoundError"
@@ -162,38 +159,36 @@ def pass_right(tensor):
     print("found", found)
     return tensor
 """
-    message = part_of(learner("00").answer(pass_right=text).marked(player), "pass_right").message
+    message = learner("00").answer(pass_right=text).part(player, "pass_right").message
     assert "found []" in message
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's jails have users of their own")
 def test_nothing_outlives_its_jail(learner, jails):
-    text = neighbors("if os.fork() == 0:", "    os.setsid()", "    if os.fork() == 0:",
-                     "        time.sleep(123456)")  # fmt: skip
+    text = neighbors("if os.fork() == 0:", "    os.setsid()", "    time.sleep(123456)")
     player = Player(7_000)
-    learner("00").answer(neighbors=text).marked(player)
-    pid = player._jail._process.pid
+    learner("00").answer(neighbors=text).marked(player, "neighbors")
+    assert processes_of(64_000 + 7_000)
     player.close()
     until = time.monotonic() + 10
-    while (left := sleepers(pid)) and time.monotonic() < until:
+    while processes_of(64_000 + 7_000) and time.monotonic() < until:
         time.sleep(0.1)
-    assert not left
+    assert not processes_of(64_000 + 7_000)
 
 
-def sleepers(first):
-    """Processes of the jail's user that are still there."""
-    user = 64_000 + 7_000
-    return [
-        path.name
-        for path in Path("/proc").glob("[0-9]*")
-        if path.exists() and os.geteuid() == 0 and path.stat().st_uid == user
-    ]
+def processes_of(user):
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            found += [path.name] if path.stat().st_uid == user else []
+    return found
 
 
 @LONG
 def test_many_processes_that_share_a_lot_of_memory_are_stopped(learner, jails):
     player = Player(7_001, JailLimits(memory=1 << 30))
     text = neighbors("held = bytearray(os.urandom(1 << 20) * 300)", "time.sleep(60)")
-    part = part_of(learner("00").answer(neighbors=text).marked(player), "neighbors")
+    part = learner("00").answer(neighbors=text).part(player, "neighbors")
     player.close()
     assert part.points == 0
     assert "GiB of memory; the limit is 1 GiB." in part.message
@@ -211,7 +206,7 @@ def test_a_check_cell_that_was_tampered_with_is_told_and_marked_by_the_original(
         hostile.notebook["cells"].remove(cell)
         hostile.notebook["cells"].insert(0, cell)
     hostile.answer(neighbors="def neighbors(rank, ranks):\n    return 0, 0")
-    part = part_of(hostile.marked(player), "neighbors")
+    part = hostile.part(player, "neighbors")
     assert part.points == 0
     assert part.status == ("tampered" if how == "edited" else "wrong")
 
@@ -228,9 +223,5 @@ def test_stored_outputs_and_counts_are_nothing(learner, player):
 
 def test_answers_that_look_behind_the_scene_are_given_to_a_person(learner, player):
     text = f"import gc, ctypes\n{NEIGHBORS}"
-    mark = learner("00").answer(neighbors=text).marked(player)
+    mark = learner("00").answer(neighbors=text).marked(player, "neighbors")
     assert mark.remarks == ("To be read by a person: the answer cell neighbors says ctypes, gc.",)
-
-
-def test_a_marker_goes_on_after_all_of_that(learner, player):
-    assert is_still_right(learner, player)
