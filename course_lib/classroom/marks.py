@@ -28,9 +28,9 @@ class PartMark:
     """One check cell.
 
     ``message`` is the text that the check prints in a notebook, ``mistake`` the one sentence in it that
-    explains most, "" where there is none.  ``status`` is that of the first case that is not right; ``missing``
-    for an answer that was not begun; ``tampered`` for a check cell that was changed: the original one has
-    marked the answer, so the points are what it is worth.
+    explains most, "" where there is none.  ``status`` is that of the first case that is not right; it is
+    ``missing`` for an answer that was not begun, and ``tampered`` for a check cell that was changed: the
+    original one has marked the answer, so the points are what it is worth.
     """
 
     name: str

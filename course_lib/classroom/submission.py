@@ -6,8 +6,9 @@ check cells and stored outputs have no effect.
 
 from __future__ import annotations
 
+import ast
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib.working_copy import COURSE_ROOT
@@ -26,11 +27,23 @@ class NoExercise(Unusable):
 
 @dataclass(frozen=True)
 class Filled:
-    """An exercise's master with a learner's answers in it, and what was odd about their notebook."""
+    """An exercise's master with a learner's answers in it, and what was odd about their notebook.
+
+    ``missing``: the grade_ids of answer cells that it lacks; ``changed``: those of check cells that differ.
+    """
 
     exercise: str  # such as 00_exchange
     notebook: dict
-    remarks: list[str] = field(default_factory=list)
+    missing: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+    @property
+    def remarks(self) -> list[str]:
+        """In sentences."""
+        return [
+            *(f"The answer cell {name} is missing: take it from a fresh copy." for name in self.missing),
+            *(f"The check cell {name} has been changed; the original one is used." for name in self.changed),
+        ]
 
 
 def fill_master(path: Path, masters: Path = MASTERS) -> Filled:
@@ -45,17 +58,17 @@ def fill(content: bytes, name: str, masters: Path = MASTERS) -> Filled:
     """The same for what is in a file of this name; more than ``LARGEST`` bytes are refused."""
     learners = _graded_cells(_notebook(content))
     exercise, master = _master_of(name, learners, masters)
-    remarks = []
+    missing, changed = [], []
     for cell in master["cells"]:
         grade_id, grading = _grading(cell)
         if grading.get("solution"):
             if grade_id in learners and learners[grade_id]["cell_type"] == cell["cell_type"]:
                 cell["source"] = _source(learners[grade_id])
             else:
-                remarks.append(f"The answer cell {grade_id} is missing: take it from a fresh copy.")
+                missing.append(grade_id)
         elif grading.get("grade") and _source(learners.get(grade_id, cell)) != _source(cell):
-            remarks.append(f"The check cell {grade_id} has been changed; the original one is used.")
-    return Filled(exercise, master, remarks)
+            changed.append(grade_id)
+    return Filled(exercise, master, tuple(missing), tuple(changed))
 
 
 def exercises(masters: Path = MASTERS) -> list[str]:
@@ -72,6 +85,20 @@ def check_cells(notebook: dict) -> dict[str, float]:
     """The grade_ids of a notebook's check cells and the points that each is worth, in order."""
     found = (_grading(cell) for cell in notebook["cells"])
     return {grade_id: float(grading["points"]) for grade_id, grading in found if grading.get("grade")}
+
+
+def check_texts(notebook: dict) -> dict[str, str]:
+    """The text of a notebook's check cells by grade_id, in order."""
+    graded = [(cell, *_grading(cell)) for cell in notebook["cells"]]
+    return {grade_id: _source(cell) for cell, grade_id, grading in graded if grading.get("grade")}
+
+
+def imports(notebook: dict) -> str:
+    """What a notebook's other code cells import."""
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code" and not _grading(cell)[1]]
+    statements = [statement for cell in cells for statement in ast.parse(_source(cell)).body]
+    kinds = ast.Import | ast.ImportFrom
+    return "\n".join(ast.unparse(statement) for statement in statements if isinstance(statement, kinds))
 
 
 def answer_cells(notebook: dict) -> dict[str, str]:
