@@ -131,6 +131,6 @@ def _row(
 
 
 def _csv(rows: Iterable[Sequence[str]], quoting: int = csv.QUOTE_MINIMAL) -> str:
-    file = io.StringIO()
-    csv.writer(file, quoting=quoting, lineterminator="\n").writerows(rows)
+    file = io.StringIO(newline="")
+    csv.writer(file, quoting=quoting, lineterminator="\r\n").writerows(rows)
     return file.getvalue()

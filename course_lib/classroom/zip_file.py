@@ -17,7 +17,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from course_lib.classroom.submission import LARGEST
 
 LARGEST_ZIP = 50 << 20  # bytes; a million members at most, which can be listed
-_MOST_NOTEBOOKS = 200
+_MOST_FILES, _MOST_NOTEBOOKS = 5000, 200
 _MOST_BYTES = 200 << 20  # of all notebooks together
 _ENCRYPTED = 0x1
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of the others some take gigabytes to begin
@@ -75,6 +75,8 @@ def _refuse_bad(members: list[zipfile.ZipInfo], wanted: list[zipfile.ZipInfo]) -
         raise BadZip("It asks for a password. Zip the notebooks without one.")
     if any(member.compress_type not in _METHODS for member in wanted):
         raise BadZip("It is packed in a way that is not used here. Zip the notebooks anew.")
+    if len(members) > _MOST_FILES:
+        raise BadZip(f"It holds more than {_MOST_FILES} files. Hand in the exercises only.")
     if len(wanted) > _MOST_NOTEBOOKS:
         raise BadZip(f"It holds more than {_MOST_NOTEBOOKS} notebooks. Hand in the exercises only.")
     if sum(min(member.file_size, LARGEST + 1) for member in wanted) > _MOST_BYTES:
