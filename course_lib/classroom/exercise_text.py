@@ -10,6 +10,7 @@ from course_lib.classroom.submission import check_cells
 # Other folded text, such as "Expected output", is no hint.
 _HINT = re.compile(r"<details>\s*<summary>\s*(Hint[^<]*)</summary>(.*?)</details>", re.DOTALL)
 _TITLE, _PART_TITLE = re.compile(r"^# (.+)$", re.MULTILINE), re.compile(r"^## (.+)$", re.MULTILINE)
+_MINUTES = re.compile(r" \([^()]*minutes[^()]*\)$")
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def read(master: dict) -> ExerciseText:
 
 
 def _part(name: str, text: str) -> PartText:
-    title = (_PART_TITLE.findall(text) or [name])[-1]
+    title = _MINUTES.sub("", (_PART_TITLE.findall(text) or [name])[-1])
     return PartText(title, tuple(Hint(title.strip(), _html(hint)) for title, hint in _HINT.findall(text)))
 
 

@@ -92,7 +92,8 @@ def _share_cell(exercise: ExerciseMark) -> Markup:
     share = exercise.points / exercise.most_points if exercise.most_points else 0.0
     color = _mixed(COLORS["weights"], share)
     text = points(exercise.points) if _is_begun(exercise) else "–"
-    odd = any(part.status in (TAMPERED, CRASH) for part in exercise.parts) or exercise.remarks
+    failed = CRASH if not exercise.file else None  # marking itself
+    odd = exercise.remarks or any(part.status in (TAMPERED, failed) for part in exercise.parts)
     return Markup('<td class="share" style="background:{};color:{}">{}{}</td>').format(
         color, ink_on(color), text, " !" if odd else ""
     )
