@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -125,8 +126,9 @@ class _Workers:
             markers = list(self._markers)
         for marker in markers:
             marker.close()
+        until = time.monotonic() + _SECONDS_TO_END
         for thread in self._threads:
-            thread.join(_SECONDS_TO_END)
+            thread.join(max(0.0, until - time.monotonic()))
 
     def _work(self, worker: int) -> None:
         marker = None

@@ -38,9 +38,7 @@ def notebooks(content: bytes) -> Iterator[tuple[PurePosixPath, bytes | None]]:
         raise BadZip(f"It is larger than {LARGEST_ZIP >> 20} MB. Hand in the exercises only.")
     with _broken_is_bad():
         archive = zipfile.ZipFile(io.BytesIO(content))
-    members = [member for member in archive.infolist() if _is_notebook(member)]
-    _refuse_bad(archive.infolist(), members)
-    for member in members:
+    for member in _wanted(archive.infolist()):
         if stat.S_ISLNK(member.external_attr >> 16):
             yield _path(member), None
             continue
@@ -68,19 +66,22 @@ def _is_notebook(member: zipfile.ZipInfo) -> bool:
     return path.suffix.lower() == ".ipynb" and not member.is_dir() and not hidden
 
 
-def _refuse_bad(members: list[zipfile.ZipInfo], wanted: list[zipfile.ZipInfo]) -> None:
+def _wanted(members: list[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
+    """The notebooks among the members; raises BadZip for what no zip file of a learner's has."""
+    if len(members) > _MOST_FILES:
+        raise BadZip(f"It holds more than {_MOST_FILES} files. Hand in the exercises only.")
     if any(_leads_out(_path(member)) for member in members):
         raise BadZip("It holds a path that leads out of it. Zip the notebooks anew.")
+    wanted = [member for member in members if _is_notebook(member)]
     if any(member.flag_bits & _ENCRYPTED for member in wanted):
         raise BadZip("It asks for a password. Zip the notebooks without one.")
     if any(member.compress_type not in _METHODS for member in wanted):
         raise BadZip("It is packed in a way that is not used here. Zip the notebooks anew.")
-    if len(members) > _MOST_FILES:
-        raise BadZip(f"It holds more than {_MOST_FILES} files. Hand in the exercises only.")
     if len(wanted) > _MOST_NOTEBOOKS:
         raise BadZip(f"It holds more than {_MOST_NOTEBOOKS} notebooks. Hand in the exercises only.")
     if sum(min(member.file_size, LARGEST + 1) for member in wanted) > _MOST_BYTES:
         raise BadZip(f"Unpacked it is larger than {_MOST_BYTES >> 20} MB. Clear the notebooks' outputs.")
+    return wanted
 
 
 def _leads_out(path: PurePosixPath) -> bool:
