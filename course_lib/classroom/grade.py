@@ -127,7 +127,7 @@ class _Bar:
     """A progress bar that says who is being marked; nothing where nobody looks on."""
 
     def __init__(self, students: int):
-        self._bar = tqdm(total=students, unit="student", disable=None)
+        self._bar = tqdm(total=students, unit=" students", disable=None)
         self._names: list[str] = []
 
     def begins(self, student: str) -> None:
