@@ -93,7 +93,8 @@ def _share_cell(exercise: ExerciseMark) -> Markup:
     color = _mixed(COLORS["weights"], share)
     text = points(exercise.points) if _is_begun(exercise) else "–"
     failed = CRASH if not exercise.file else None  # marking itself
-    odd = exercise.remarks or any(part.status in (TAMPERED, failed) for part in exercise.parts)
+    is_tampered = any(part.status in (TAMPERED, failed) for part in exercise.parts)
+    odd = is_tampered or exercise.remarks or exercise.to_read
     return Markup('<td class="share" style="background:{};color:{}">{}{}</td>').format(
         color, ink_on(color), text, " !" if odd else ""
     )

@@ -107,8 +107,9 @@ def _student(mark: StudentMark) -> Iterable[Sequence[str]]:
     for remark in mark.remarks:
         yield _row(mark.student, status=TAMPERED, message=remark)
     for exercise in mark.exercises:
-        for remark in exercise.remarks:
-            yield _row(mark.student, exercise.exercise, status="remark", message=remark)
+        for status, remarks in (("remark", exercise.remarks), ("to read", exercise.to_read)):
+            for remark in remarks:
+                yield _row(mark.student, exercise.exercise, status=status, message=remark)
         for part in exercise.parts:
             for case in part.cases or (_whole(part),):
                 yield _row(

@@ -44,7 +44,7 @@ def mark(filled: Filled, file: str, player: Player, seed: str) -> ExerciseMark:
     """Mark an exercise's master that holds a learner's answers; inputs are drawn from the seed."""
     asked = {name: _function_in(text) for name, text in check_texts(filled.notebook).items()}
     cells = _cells(filled.notebook)
-    remarks = [*filled.remarks, *_to_be_read(cells)]
+    remarks = list(filled.remarks)
     try:
         looked = player.look(cells, sorted(set(asked.values())))
     except ranks.RanksError as error:  # a cell that stops them all; each part then says so
@@ -55,13 +55,7 @@ def mark(filled: Filled, file: str, player: Player, seed: str) -> ExerciseMark:
         parts = [
             _part(filled, name, function, cells, looked, player) for name, function in asked.items()
         ]
-    return ExerciseMark(filled.exercise, file, tuple(parts), tuple(remarks))
-
-
-def unmarked(exercise: str, master: dict, status: str, why: str, file: str = "") -> ExerciseMark:
-    """An exercise without an answer that could be marked."""
-    parts = [PartMark(name, 0.0, most, status, why) for name, most in check_cells(master).items()]
-    return ExerciseMark(exercise, file, tuple(parts))
+    return ExerciseMark(filled.exercise, file, tuple(parts), tuple(remarks), tuple(_to_read(cells)))
 
 
 def _function_in(check_cell: str) -> str:
@@ -85,10 +79,10 @@ def _python(text: str) -> str:
     return text
 
 
-def _to_be_read(cells: Cells) -> list[str]:
+def _to_read(cells: Cells) -> list[str]:
     found = {name: sorted(set(_SUSPICIOUS.findall(text))) for name, text in cells.answers.items()}
     return [
-        f"To be read by a person: the answer cell {name} says {', '.join(said)}."
+        f"The answer cell {name} says {', '.join(said)}."
         for name, said in found.items()
         if said
     ]

@@ -48,12 +48,16 @@ class PartMark:
 
 @dataclass(frozen=True)
 class ExerciseMark:
-    """One exercise: its name, the file that it was marked from ("" for none), and what was odd about it."""
+    """One exercise: its name, the file that it was marked from ("" for none), and what was odd about it.
+
+    ``to_read``: what a person should look at before the mark is given; not for the student's eyes.
+    """
 
     exercise: str
     file: str
     parts: tuple[PartMark, ...]
     remarks: tuple[str, ...] = ()
+    to_read: tuple[str, ...] = ()
 
     @property
     def points(self) -> float:
@@ -104,4 +108,5 @@ def _exercise(data: dict) -> ExerciseMark:
         PartMark(**{**part, "cases": tuple(CaseMark(**case) for case in part["cases"])})
         for part in data["parts"]
     )
-    return ExerciseMark(data["exercise"], data["file"], parts, tuple(data["remarks"]))
+    remarks, to_read = tuple(data["remarks"]), tuple(data["to_read"])
+    return ExerciseMark(data["exercise"], data["file"], parts, remarks, to_read)

@@ -9,7 +9,7 @@ from course_lib import ranks
 from course_lib.checks.part import Attempt, Case
 from course_lib.checks.playing import calls
 from course_lib.classroom import wire
-from course_lib.classroom.jail import Jail, JailEnded, JailLimits
+from course_lib.classroom.jail import Jail, JailEnded, JailLimits, NoJail
 from course_lib.classroom.jailed import Cells, Look, Play
 from course_lib.ranks.watching import Limits
 
@@ -32,6 +32,7 @@ class Player:
     def __init__(self, number: int = 0, limits: JailLimits | None = None, is_jailed: bool = True):
         self._number, self._limits, self._is_jailed = number, limits or JailLimits(), is_jailed
         self._jail: Jail | None = None
+        self._is_closed = False
 
     def look(self, cells: Cells, names: Sequence[str]) -> wire.Looked:
         """What the cells define; raises RanksError if they don't come to an end."""
@@ -58,7 +59,11 @@ class Player:
         return Attempt(len(of_ranks), cases, played if error is None else (), error, printed, limits=limits)
 
     def close(self) -> None:
-        """End the jail."""
+        """End the jail for good, from any thread."""
+        self._is_closed = True
+        self._end()
+
+    def _end(self) -> None:
         if self._jail is not None:
             self._jail.close()
             self._jail = None
@@ -67,16 +72,18 @@ class Player:
         self, request: Look | Play, seconds: float
     ) -> tuple[list[str], ranks.RanksError | None, str]:
         """What ranks return, as text; the error that ended them; what they print."""
+        if self._is_closed:
+            raise NoJail("Marking was stopped.")
         if self._jail is None:
             self._jail = Jail(["-c", _START], self._number, self._limits, self._is_jailed)
             seconds += _SECONDS_TO_START
         try:
             return wire.ended(wire.reply(self._jail.ask(pickle.dumps(request), seconds, _MOST_BYTES)))
         except JailEnded as ended:
-            self.close()
+            self._end()
             return [], ranks.RanksHung(str(ended)) if ended.is_late else SpoiledRun(str(ended)), ""
         except wire.BadReply as problem:
-            self.close()
+            self._end()
             return [], _spoiled(problem), ""
 
 

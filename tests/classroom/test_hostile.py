@@ -224,4 +224,5 @@ def test_stored_outputs_and_counts_are_nothing(learner, player):
 def test_answers_that_look_behind_the_scene_are_given_to_a_person(learner, player):
     text = f"import gc, ctypes\n{NEIGHBORS}"
     mark = learner("00").answer(neighbors=text).marked(player, "neighbors")
-    assert mark.remarks == ("To be read by a person: the answer cell neighbors says ctypes, gc.",)
+    assert mark.to_read == ("The answer cell neighbors says ctypes, gc.",)
+    assert mark.remarks == ()  # the student's page says nothing of it

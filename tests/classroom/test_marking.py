@@ -2,7 +2,6 @@
 
 import pytest
 
-from course_lib.classroom import marking
 from tests.classroom.learners import NEIGHBORS, part_of, statuses
 
 
@@ -95,9 +94,3 @@ def test_inputs_are_drawn_for_the_marking(learner, player):
     )
     assert first == again
     assert first != other
-
-
-def test_what_was_not_handed_in_is_a_line_as_well(learner):
-    mark = marking.unmarked("00_exchange", learner("00").master, "missing", "There is no notebook.")
-    parts = [(part.status, part.points, part.most_points) for part in mark.parts]
-    assert parts == [("missing", 0.0, 1.0)] * 4
