@@ -1,9 +1,11 @@
 """The instructor's pages name nothing that is not there, and their minutes add up."""
 
 import ast
+import builtins
 import importlib
 import json
 import re
+import symtable
 
 import pytest
 
@@ -17,7 +19,6 @@ LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 EXPLORERS = ROOT / "course_lib" / "explorers"
 SECTIONS = ["Prepare", "What needs Linux or GPUs", "50 minutes", "90 minutes", "Predictions", "Questions",
             "Common mistakes", "What the marking looks at"]  # fmt: skip
-MAY_COME_LAST = ("exercise", "recap", "next-why")  # the exercise is begun in class before these
 LINK = re.compile(r"\]\((?!https?://)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 of_each_page = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
@@ -74,9 +75,37 @@ def test_cells_of_the_run_sheets_are_there_and_in_their_order(page, minutes):
     sheet = rows(section(page, f"{minutes} minutes"))
     named = [name for row in sheet for name in re.findall(r"`([^`]+)`", row[2])]
     assert [name for name in named if name not in ids(number)] == []
-    place = {cell["id"]: position for position, cell in enumerate(cells("notebooks", number))}
-    in_lesson = [place[name] for name in named if name in place and name not in MAY_COME_LAST]
+    place = {cell["id"]: position for position, cell in enumerate(cells("notebooks", number))
+             if cell["cell_type"] == "code"}  # fmt: skip
+    in_lesson = [place[name] for name in named if name in place]
     assert in_lesson == sorted(in_lesson)
+
+
+@of_each_page
+@pytest.mark.parametrize("minutes", [50, 90])
+def test_a_run_sheet_runs_all_that_its_cells_need(page, minutes):
+    """A class that runs the named cells only must not see a NameError."""
+    named = set(re.findall(r"`([^`]+)`", section(page, f"{minutes} minutes").partition("**Cut for this")[0]))
+    defined = {*dir(builtins), "display"}
+    for cell in cells("notebooks", page.name[:2]):
+        if cell["cell_type"] == "code" and cell["id"] in named:
+            own, used = globals_of("".join(cell["source"]))
+            assert used - own - defined == set(), cell["id"]
+            defined |= own
+
+
+def globals_of(source):
+    """The global names that a cell defines, and those that it reads, inside its functions too."""
+    cell = symtable.symtable(source, "cell", "exec")
+    own = {name.get_name() for name in cell.get_symbols() if name.is_assigned() or name.is_imported()}
+    return own, {name.get_name() for scope in scopes(cell) for name in scope.get_symbols()
+                 if name.is_referenced() and (scope is cell or name.is_global())}  # fmt: skip
+
+
+def scopes(table):
+    yield table
+    for child in table.get_children():
+        yield from scopes(child)
 
 
 @of_each_page
@@ -175,7 +204,7 @@ def test_commands_and_targets_are_there(page):
 def test_every_page_is_in_the_index():
     index = (KIT / "README.md").read_text()
     others = [page.name for page in ALL_PAGES if page.name != "README.md"]
-    assert [name for name in others if f"({name})" not in index] == []
+    assert [name for name in others if name not in index] == []
 
 
 def test_the_paper_ring_takes_ten_minutes():
