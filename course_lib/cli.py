@@ -16,6 +16,7 @@ COMMANDS = {
     "solution": ("course_lib.classroom.solution", "show the solution of an exercise"),
     "run": ("course_lib.notebook_run", "run a notebook's cells on the ranks of torchrun"),
     "train": ("course_lib.train.command", "train a small language model on one rank or many"),
+    "grade": ("course_lib.classroom.grade", "mark a class"),
     "predictions": ("course_lib.classroom.class_predictions", "draw a class's predictions"),
 }
 

@@ -6,10 +6,9 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Sequence
 
-from course_lib.checks import mistakes
+from course_lib.checks import draws, mistakes
 from course_lib.checks.checking import check as _check
 from course_lib.checks.part import Case, Compared, Part
 from course_lib.checks.values import Tensor, counting_up
@@ -84,7 +83,7 @@ def _messages(
     The first numbers are drawn, since a formula of the rank would give a neighbor's without any message.
     """
     dtype, shape, layout = message
-    first = iter(random.Random(f"{ranks} {case}").sample(range(100, 100_000, 100), sides * ranks))
+    first = iter(draws.random(f"{ranks} {case}").sample(range(100, 100_000, 100), sides * ranks))
     return [[counting_up(dtype, shape, next(first), layout) for _ in range(ranks)] for _ in range(sides)]
 
 

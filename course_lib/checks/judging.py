@@ -20,6 +20,7 @@ class Judgement:
     """Whether one run is right; if not, what was seen, and the mistake if it shows without a look at values.
 
     ``cases`` are those that came to an end; what the values of a wrong one look like is left to ``report``.
+    ``error``: what ended the run before its end.
     """
 
     ranks: int
@@ -29,6 +30,7 @@ class Judgement:
     cases: tuple[Compared, ...] = ()
     secret: bool = False
     skipped: bool = False
+    error: Exception | None = None
 
     @property
     def wrong_case(self) -> Compared | None:
@@ -57,7 +59,8 @@ def _judged(part: Part, attempt: Attempt) -> Judgement:
     if attempt.error is not None:
         lines = wording.how_it_ended(attempt) if part.one_process else wording.how_ranks_ended(attempt)
         seen = (*lines, *wording.printed(attempt))
-        return Judgement(attempt.ranks, False, seen, part.recognize_error(attempt))
+        mistake = part.recognize_error(attempt)
+        return Judgement(attempt.ranks, False, seen, mistake, error=attempt.error)
     pairs = zip(attempt.cases, attempt.played, strict=True)
     cases = tuple(Compared(attempt.ranks, case, played) for case, played in pairs)
     wrong = [compared for compared in cases if compared.wrong_ranks]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from course_lib import ranks
 from course_lib.checks import values
@@ -26,12 +26,22 @@ CALLS = ("in <lambda>, playing.py", "in call, training.py", "in call, given.py")
 _LATE_SECONDS = 0.1
 
 
-def attempts(part: Part, function: Callable) -> Iterable[Attempt]:
+class Call(NamedTuple):
+    """What one rank needs to know of a case: never what is expected, nor what the others get."""
+
+    arguments: tuple
+    is_late: bool
+
+
+Play = Callable[[Callable, Sequence[Case], launch.Limits], Attempt]
+
+
+def attempts(part: Part, function: Callable, play: Play) -> Iterable[Attempt]:
     """Play one run after another; after a few hangs the rest is skipped, so that this ends soon."""
     hangs, limits = 0, limits_of(part)
     for size, cases in part.runs():
         skipped = Attempt(size, cases, skipped=True, limits=limits)
-        attempt = skipped if hangs >= MOST_HANGS else _play_in_turn(function, cases, limits)
+        attempt = skipped if hangs >= MOST_HANGS else _play_in_turn(function, cases, limits, play)
         hangs += MOST_HANGS if is_endless(attempt) or is_flood(attempt) else is_hang(attempt)
         yield attempt
 
@@ -42,7 +52,7 @@ def limits_of(part: Part) -> launch.Limits:
     return part.limits or every
 
 
-def _play_in_turn(function: Callable, cases: Sequence[Case], limits: launch.Limits) -> Attempt:
+def _play_in_turn(function: Callable, cases: Sequence[Case], limits: launch.Limits, play: Play) -> Attempt:
     """All cases; one that comes by itself is played before the others, and alone if it is wrong."""
     if not cases[0].by_itself or len(cases) == 1:
         return play(function, cases, limits)
@@ -56,42 +66,57 @@ def _play_in_turn(function: Callable, cases: Sequence[Case], limits: launch.Limi
 
 
 def play(function: Callable, cases: Sequence[Case], limits: launch.Limits) -> Attempt:
-    """Run a learner's function on all cases of one run."""
+    """Run a learner's function on all cases of one run, in ranks of this process."""
     size = len(cases[0].arguments)
+    results, error, printed = run(play_in_rank, size, (function, calls(cases)), limits)
+    return Attempt(size, cases, list(zip(*results, strict=True)), error, printed, limits=limits)
+
+
+def calls(cases: Sequence[Case]) -> list[list[Call]]:
+    """Of each rank, its calls, one for each case."""
+    return [
+        [Call(case.arguments[rank], case.late_rank == rank) for case in cases]
+        for rank in range(len(cases[0].arguments))
+    ]
+
+
+def run(
+    in_rank: Callable, size: int, arguments: tuple, limits: launch.Limits, plain: bool = False
+) -> tuple[list, ranks.RanksError | ValueError | None, str]:
+    """What ranks return, [] after an error; the error; and what they print."""
     printed = io.StringIO()  # what the learner's function prints is shown only when it is wrong
     try:
         with contextlib.redirect_stdout(printed):
-            results = launch.call(
-                play_in_rank,
-                size,
-                (function, cases),
-                {},
-                device="cpu",  # the same everywhere, and a class need not queue for GPUs
-                limits=limits,
-            )
-        attempt = Attempt(size, cases, list(zip(*results, strict=True)), limits=limits)
+            # On the CPU: the same everywhere, and a class need not queue for GPUs.
+            results = launch.call(in_rank, size, arguments, {}, device="cpu", limits=limits, plain=plain)
     except (ranks.RanksError, ValueError) as error:
-        attempt = Attempt(size, cases, error=error, limits=limits)
-    return replace(attempt, printed=printed.getvalue())
+        return [], error, printed.getvalue()
+    return results, None, printed.getvalue()
 
 
-def play_in_rank(function: Callable, cases: Sequence[Case]) -> list[Played]:
-    """What one rank does: call the function on its arguments of each case, and note what happened."""
+def play_in_rank(function: Callable, calls: Sequence[Sequence[Call]]) -> list[Played]:
+    """What one rank does: find its calls, and play them."""
+    import torch.distributed as dist
+
+    return play_calls(function, calls[dist.get_rank()])
+
+
+def play_calls(function: Callable, calls: Sequence[Call]) -> list[Played]:
+    """Call the function on the arguments of each case, and note what happened."""
     import torch.distributed as dist
 
     from course_lib.checks.recorder import Recorder
 
     recorder = Recorder()
-    rank = dist.get_rank()
     results = []
-    for number, case in enumerate(cases):
+    for number, call in enumerate(calls):
         print(f"{CASE_BEGINS}{number}")  # tells in which case a run failed or hung
-        results.append(_call(function, case.arguments[rank], case.late_rank == rank, recorder))
-        _wait_for_others(dist.distributed_c10d._get_default_store(), f"case {number}")
+        results.append(_call(function, call, recorder))
+        wait_for_others(dist.distributed_c10d._get_default_store(), f"case {number}")
     return results
 
 
-def _wait_for_others(store, name: str) -> None:
+def wait_for_others(store, name: str) -> None:
     """So that no message of one case is taken for one of the next.
 
     Through the store and not by a barrier, which the report of a hang would show as if it were the learner's.
@@ -104,10 +129,10 @@ def _wait_for_others(store, name: str) -> None:
         time.sleep(0.001)
 
 
-def _call(function: Callable, arguments: tuple, late: bool, recorder) -> Played:
-    built = values.build(arguments, ranks.device())
+def _call(function: Callable, call: Call, recorder) -> Played:
+    built = values.build(call.arguments, ranks.device())
     before = [span(tensor) for tensor in values.tensors(built)]
-    if late:
+    if call.is_late:
         time.sleep(_LATE_SECONDS)
     value, messages, collectives, sizes = recorder.record(lambda: function(*built))
     # At once, so that a message which arrives late is not in it.

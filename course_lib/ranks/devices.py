@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -100,7 +101,7 @@ def visible_among(gpus: list[str], chosen: str | None) -> list[str]:
 
 def loopback() -> str:
     """The name of the loopback interface: gloo must not listen on a network."""
-    return "lo" if os.path.exists("/sys/class/net/lo") else "lo0"
+    return "lo" if "lo" in (name for _, name in socket.if_nameindex()) else "lo0"
 
 
 @contextlib.contextmanager

@@ -37,7 +37,8 @@ _SECONDS_TO_ANSWER = 120  # importing torch from a cold network disk
 _SECONDS_TO_END = 5
 _SECONDS_UNTIL_IDLE = 2
 _SECONDS_BETWEEN_LOOKS_BUSY, _SECONDS_BETWEEN_LOOKS_IDLE = 0.005, 0.5
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
+SEALED = "COURSE_RANKS_ARE_SEALED"  # set: neither the server nor ranks can be looked into by the same user
 
 
 def can_fork() -> bool:
@@ -147,6 +148,8 @@ def serve(descriptor: int, kernel: int) -> NoReturn:
 class _Server:
     def __init__(self, channel: socket.socket, kernel: int):
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        if SEALED in os.environ:
+            seal()
         # Imported before any fork; if this fails the kernel is told, since ranks would be slow in silence.
         from course_lib.ranks import rank_process
 
@@ -275,6 +278,11 @@ class _Server:
                 _kill(pid)
             self._reap()
             time.sleep(0.001)
+
+
+def seal() -> None:
+    """Others of the same user can't trace this process, nor read its memory; those it forks inherit that."""
+    _prctl(_PR_SET_DUMPABLE, 0)
 
 
 def _children_of(parent: int) -> list[int]:

@@ -63,13 +63,18 @@ def call(
     device: str,
     limits: Limits,
     links: Links | None = None,
+    plain: bool = False,
 ) -> list[Any]:
-    """``run`` on this machine, with more limits: RanksHung, too, if it takes longer in all."""
+    """``run`` on this machine, with more limits: RanksHung, too, if it takes longer in all.
+
+    ``plain``: results are text, numbers, lists and dicts.  Nothing else that comes from a rank is unpickled,
+    so that it can't run code here; exceptions come as their text.
+    """
     __tracebackhide__ = True
     if links is not None:
         device = _device_with(links, device)
     with devices.leased(ranks, device, limits.without_progress) as found, _run_folder() as (starter, files):
-        one_call = Run(starter, files, ranks, limits)
+        one_call = Run(starter, files, ranks, limits, plain)
         one_call.prepare(found, links, function, args, kwargs)
         return one_call.results()
 

@@ -53,11 +53,12 @@ class Starter(Protocol):
 class Run:
     """The ranks of one call."""
 
-    def __init__(self, starter: Starter, files: RunFiles, ranks: int, limits: Limits):
+    def __init__(self, starter: Starter, files: RunFiles, ranks: int, limits: Limits, plain: bool = False):
         self._starter = starter
         self._files = files
         self._ranks = range(ranks)
         self._limits = limits
+        self._read = payload.read_plain if plain else payload.read
         self._books: list[logbook.Logbook] = []
         self._live = display.Live([files.live(rank) for rank in self._ranks])
 
@@ -110,7 +111,7 @@ class Run:
                     book.close()
         if error is not None:
             raise error
-        return [payload.read(self._files.result(rank)) for rank in self._ranks]
+        return [self._read(self._files.result(rank)) for rank in self._ranks]
 
     def _watch(self) -> RanksError | None:
         """Wait until all have returned, or return the error that says why they won't."""
@@ -193,11 +194,11 @@ class Run:
 
     def _failure_of(self, rank: int) -> dict:
         path = self._files.failure(rank)
-        return payload.read(path) if path.exists() else report.noted_failure(self._books[rank].note)
+        return self._read(path) if path.exists() else report.noted_failure(self._books[rank].note)
 
     def _exception_of(self, rank: int) -> BaseException | None:
         try:
-            return payload.read(self._files.exception(rank))
+            return self._read(self._files.exception(rank))
         except Exception:  # not sent, or its class refuses to be rebuilt here; the report has its text
             return None
 

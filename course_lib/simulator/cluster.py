@@ -240,6 +240,8 @@ def _factors(
     """What each rank's computing takes in each step, relative to the usual."""
     spread = number("jitter", jitter, least=0, most=_MOST_JITTER)
     usual = np.ones(ranks)
+    if not isinstance(slow_ranks, Mapping):
+        raise ValueError(f"slow_ranks={slow_ranks!r:.60}: expected a dict, such as {{3: 1.5}}")
     for rank, factor in slow_ranks.items():
         usual[_count("slow_ranks", rank, 0, ranks - 1)] = number("slow_ranks", factor)
     for step in range(steps):

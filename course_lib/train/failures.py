@@ -34,17 +34,18 @@ def _about_interface(reason: str) -> str:
     return ""
 
 
+def _said(error: BaseException, timeout: float) -> str:
+    reason = _PLACE_IN_GLOO.sub("", str(error)).partition("\n")[0]
+    if not is_lost_rank(error):
+        return f"{type(error).__name__}: {reason}"
+    reason = reason.partition(". ")[0]  # what gloo advises to do is not what helps here
+    return f"another rank is gone, or has not answered for {timeout:g} s ({reason})."
+
+
 def explained(error: BaseException, timeout: float) -> str:
     """Rank, machine and step, what happened, and the learner's lines."""
     where = ", ".join([f"rank {torchrun.rank()} on {socket.gethostname()}", *getattr(error, "__notes__", [])])
-    reason = _PLACE_IN_GLOO.sub("", str(error)).partition("\n")[0]
-    if said := _about_interface(str(error.__cause__ or error)):
-        pass
-    elif is_lost_rank(error):
-        reason = reason.partition(". ")[0]  # what gloo advises to do is not what helps here
-        said = f"another rank is gone, or has not answered for {timeout:g} s ({reason})."
-    else:
-        said = f"{type(error).__name__}: {reason}"
+    said = _about_interface(str(error.__cause__ or error)) or _said(error, timeout)
     lines = lines_of(error.__traceback__)
     is_learners = any(not is_library(line.file) for line in lines)
     shown = folded(lines) if is_learners else [] if is_lost_rank(error) else folded(lines)[-1:]

@@ -117,6 +117,8 @@ def _noise(outcome: Outcome, settings: Settings) -> str:
         return "noise scale: none, since no gradient of a smaller batch was seen; two micro-batches show one"
     if outcome.noise.scale is None:
         return f"noise scale: none. {outcome.noise.note}"
+    if outcome.noise_steps == 1:
+        return "noise scale: none, since one step is no average; two or more show one"
     low, high = outcome.noise_interval
     interval = "" if high == math.inf and low == 0 else f" (90%: {_short(low)} to {_short(high)})"
     scale = f"noise scale: {_short(outcome.noise.scale)} sequences{interval}"

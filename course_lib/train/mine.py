@@ -6,7 +6,6 @@ calls something that is not, is left to the library.
 
 from __future__ import annotations
 
-import linecache
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import torch
 import torch.distributed as dist
 
 from course_lib import data_parallel
+from course_lib.classroom.answers import run_cell
 from course_lib.classroom.submission import Unusable, answer_cells, fill_master
 from course_lib.data_parallel.modules import gather
 from course_lib.overlap import channel
@@ -99,13 +99,10 @@ def _is_in(ours: dict, value: object) -> bool:
 
 def _run(exercise: Exercise, name: str, text: str, defined: dict) -> str:
     """Run a cell; what was wrong, or ""."""
-    file = f"<exercise {exercise.number}, {name}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    try:
-        exec(compile(text, file, "exec"), defined)
-    except (Exception, SystemExit) as error:
-        return f"exercise {exercise.number}: the cell {name} fails with {type(error).__name__}: {error}"
-    return ""
+    error = run_cell(f"<exercise {exercise.number}, {name}>", text, defined)
+    if error is None:
+        return ""
+    return f"exercise {exercise.number}: the cell {name} fails with {type(error).__name__}: {error}"
 
 
 def _unfinished(name: str, defined: dict, seen: set[str]) -> str:

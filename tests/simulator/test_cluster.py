@@ -234,6 +234,7 @@ def test_times_of_the_cluster_are_medians_and_add_up():
     ({"slow_sender": 4}, "slow_sender=4: expected a number, 0 or more, 3 at most"),
     ({"slow_ranks": {4: 2.0}}, "slow_ranks=4: expected a number, 0 or more, 3 at most"),
     ({"slow_ranks": {1: 0}}, "slow_ranks=0: expected a number above 0"),
+    ({"slow_ranks": [1]}, "slow_ranks=[1]: expected a dict, such as {3: 1.5}"),
     ({"jitter": -0.1}, "jitter=-0.1: expected a number, 0 or more, 2.0 at most"),
     ({"steps": 0}, "steps=0: expected a positive whole number"),
     ({"seed": 0.5}, "seed=0.5: expected a whole number, 0 or more"),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from random import Random
 
-from course_lib.checks import mistakes
+from course_lib.checks import draws, mistakes
 from course_lib.checks.exercise_02 import in_place
 from course_lib.checks.exercise_02.in_place import as_if
 from course_lib.checks.part import Attempt, Case, Compared, Part
@@ -20,7 +19,7 @@ _Arguments = Sequence[tuple[Tensor, int]]  # gradient and number of examples, of
 
 
 def _draw(ranks: int) -> list[Case]:
-    random = Random(f"average {ranks}")
+    random = draws.random(f"average {ranks}")
     unequal, other, another = (random.sample(range(1, 20), ranks) for _ in range(3))
     with_none = [0 if ranks > 1 and rank == ranks // 2 else count for rank, count in enumerate(other)]
     secret = [0 if ranks > 2 and rank in (0, ranks - 1) else 4 * count for rank, count in enumerate(another)]
@@ -37,7 +36,7 @@ def _draw(ranks: int) -> list[Case]:
 def _case(
     title: str, counts: Sequence[int], dtype: str, shape: tuple[int, ...], layout: str = "contiguous", **more
 ) -> Case:
-    random = Random(f"{title} {counts}")
+    random = draws.random(f"{title} {counts}")
     arguments = []
     for count in counts:
         drawn = [float(random.randint(-90, 90)) for _ in range(math.prod(shape))]

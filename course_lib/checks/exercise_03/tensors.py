@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from random import Random
 
+from course_lib.checks import draws
 from course_lib.checks.values import PERIOD, Tensor, is_large
 
 Form = tuple[str, tuple[int, ...], str]  # dtype, shape, layout
@@ -23,7 +23,7 @@ _LARGEST = {"bfloat16": 31, "float32": 8000, "int32": 10**8, "float64": 2**49, "
 def draw(form: Form, ranks: int, seed: str) -> list[Tensor]:
     """A tensor for each rank."""
     dtype, shape, layout = form
-    random, number = Random(f"{seed} {ranks} {form}"), float if "float" in dtype else int
+    random, number = draws.random(f"{seed} {ranks} {form}"), float if "float" in dtype else int
     count, largest = PERIOD if is_large(shape) else math.prod(shape), _LARGEST[dtype]
     rows = ([number(random.randint(1, largest)) for _ in range(count)] for _ in range(ranks))
     return [Tensor(dtype, shape, tuple(row), layout) for row in rows]
@@ -31,7 +31,7 @@ def draw(form: Form, ranks: int, seed: str) -> list[Tensor]:
 
 def rounding(count: int, ranks: int) -> list[Tensor]:
     """Random float32 between -1 and 1."""
-    random = Random(f"rounding {ranks}")
+    random = draws.random(f"rounding {ranks}")
     rows = ([_float32(random.uniform(-1, 1)) for _ in range(count)] for _ in range(ranks))
     return [Tensor("float32", (count,), tuple(row)) for row in rows]
 

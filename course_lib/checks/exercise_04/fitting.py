@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from math import isclose, log2
 
-from course_lib.checks import mistakes
+from course_lib.checks import draws, mistakes
 from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part, Recognizer
 from course_lib.cost_model import all_reduce_seconds
 
@@ -31,7 +30,7 @@ def _draw(ranks: int) -> list[Case]:
 def _case(situation: tuple[int, float, float, bool, float]) -> Case:
     """Eight sizes, from those in which the latency counts most to those in which the bytes do."""
     ranks, latency, bandwidth, in_order, noise = situation
-    draw = random.Random(f"fit {ranks}")
+    draw = draws.random(f"fit {ranks}")
     middle = round(log2(latency * bandwidth * ranks))
     sizes = [4 * round(2.0**power / 4 * draw.uniform(0.9, 1.1)) for power in range(middle - 4, middle + 4)]
     if not in_order:

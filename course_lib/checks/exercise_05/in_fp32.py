@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from random import Random
 from typing import Any
 
-from course_lib.checks import values
+from course_lib.checks import draws, values
 from course_lib.checks.exercise_05 import problem, results
 from course_lib.checks.exercise_05.errors import in_error
 from course_lib.checks.exercise_05.problem import Row
@@ -27,7 +26,7 @@ def _draw(_: int) -> list[Case]:
 
 def _case(accumulated: int) -> Case:
     """One sample in a micro-batch, and few digits: bfloat16 rounds no gradient, but it rounds their sum."""
-    random, (outputs, features) = Random(f"fp32 {accumulated}"), _SHAPE
+    random, (outputs, features) = draws.random(f"fp32 {accumulated}"), _SHAPE
     weight, bias = (problem.draw(random, "bfloat16", shape) for shape in (_SHAPE, (outputs,)))
     inputs = tuple(random.randint(4, 16) / 8 for _ in range(accumulated * features))
     signs = tuple(sign for _ in range(accumulated) for sign in (1.0, random.choice((-1.0, 1.0)), -1.0))

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 from math import sqrt
-from random import Random
 from statistics import mean, median, pvariance
 
-from course_lib.checks import mistakes
+from course_lib.checks import draws, mistakes
 from course_lib.checks.exercise_05 import results
 from course_lib.checks.exercise_05.errors import in_error
 from course_lib.checks.mistakes import as_if
@@ -53,7 +52,7 @@ def _draw(_: int) -> list[Case]:
 
 def _drawn(gradient: float, trace: float, steps: int, small: int, big: int) -> tuple[Norms, Norms, int, int]:
     """Squared norms around their expectation, |G|² + tr(Σ)/B."""
-    random = Random(f"noise {steps} {small}")
+    random = draws.random(f"noise {steps} {small}")
     norms = [
         tuple(
             float(f"{(gradient + trace / batch) * random.uniform(1 - spread, 1 + spread):.4g}")

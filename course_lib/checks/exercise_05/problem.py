@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 
+from course_lib.checks import draws
 from course_lib.checks.values import Tensor
 
 MSE, CROSS_ENTROPY = "mse_loss", "cross_entropy"  # as in torch.nn.functional
@@ -115,7 +116,7 @@ def cut(items: Sequence, length: int) -> list[list]:
 
 def draw_model(dtype: str, shape: tuple[int, int], with_frozen: bool, seed: str) -> tuple:
     """Weight, bias and the frozen factors, or None: the same on all ranks."""
-    random, (outputs, features) = Random(f"model {seed}"), shape
+    random, (outputs, features) = draws.random(f"model {seed}"), shape
     weight, bias = draw(random, dtype, shape), draw(random, dtype, (outputs,))
     return weight, bias, draw(random, dtype, (features,)) if with_frozen else None
 

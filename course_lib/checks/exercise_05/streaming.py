@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from random import Random
 
+from course_lib.checks import draws
 from course_lib.checks.exercise_05 import problem, results
 from course_lib.checks.exercise_05.errors import in_error
 from course_lib.checks.exercise_05.results import as_if
@@ -33,7 +33,7 @@ def _draw(_: int) -> list[Case]:
 
 def _case(accumulated: int, count: int, samples: int, dtype: str) -> Case:
     seed = f"stream {accumulated} {count}"
-    random, (outputs, features) = Random(seed), (2, 3)
+    random, (outputs, features) = draws.random(seed), (2, 3)
     inputs = problem.draw(random, dtype, (count, samples, features))
     targets = problem.draw(random, dtype, (count, samples, outputs))
     model = problem.draw_model(dtype, (outputs, features), False, seed)

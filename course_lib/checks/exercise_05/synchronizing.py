@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from random import Random
 
-from course_lib.checks import mistakes, wording
+from course_lib.checks import draws, mistakes, wording
 from course_lib.checks.exercise_05 import problem, results
 from course_lib.checks.exercise_05.errors import in_error
 from course_lib.checks.exercise_05.problem import MSE
@@ -40,7 +39,7 @@ def _case(
     model = problem.draw_model(dtype, _SHAPE, with_frozen, seed)
     arguments = []
     for rank in range(ranks):
-        random, several = Random(f"{seed} {rank}"), (_STEPS, accumulated, samples)
+        random, several = draws.random(f"{seed} {rank}"), (_STEPS, accumulated, samples)
         inputs = problem.draw(random, dtype, (*several, features))
         targets = problem.draw(random, dtype, (*several, outputs))
         arguments.append((*model, inputs, targets, _RATE, None))

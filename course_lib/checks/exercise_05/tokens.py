@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from random import Random
 
-from course_lib.checks import mistakes
+from course_lib.checks import draws, mistakes
 from course_lib.checks.exercise_05 import problem, results
 from course_lib.checks.exercise_05.errors import in_error
 from course_lib.checks.exercise_05.problem import CROSS_ENTROPY, IGNORED, MicroBatch
@@ -43,7 +43,7 @@ def _case(
     longest = max(counts) + 2
     arguments = []
     for rank in range(ranks):
-        random = Random(f"{seed} {rank}")
+        random = draws.random(f"{seed} {rank}")
         inputs = problem.draw(random, dtype, (_STEPS, accumulated, longest, features), step)
         targets = [
             target

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import chain
-from random import Random
 
 from course_lib import buckets
-from course_lib.checks import mistakes
+from course_lib.checks import draws, mistakes
 from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part
 
@@ -27,7 +26,7 @@ _GIVEN: dict[str, tuple[tuple[int, ...], int]] = {
 
 
 def _draw(_: int) -> list[Case]:
-    random = Random(_SECRET)
+    random = draws.random(_SECRET)
     secret = tuple(random.choice((1, 2, 3, 5, 8, 40)) for _ in range(30)), 12
     given = _GIVEN | {_SECRET: secret}
     return [

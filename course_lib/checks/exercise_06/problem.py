@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from random import Random
 
 from course_lib import buckets
+from course_lib.checks import draws
 from course_lib.checks.exercise_05.problem import cut, draw
 from course_lib.checks.values import Tensor
 
@@ -37,9 +37,9 @@ def arguments(
     Without ``layers`` each weight has one, in their order.
     """
     layers = tuple(layers or ((number, False) for number in range(len(shapes))))
-    random = Random(f"weights {seed}")
+    random = draws.random(f"weights {seed}")
     weights = tuple(draw(random, dtype, shape) for shape in shapes)
-    random = Random(f"{seed} {rank}")
+    random = draws.random(f"{seed} {rank}")
     columns = sum(math.prod(shapes[number]) for number, _ in layers)
     inputs = draw(random, dtype, (*several, columns))
     targets = Tensor(dtype, several, tuple(random.randint(1, 8) / 2 for _ in range(math.prod(several))))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import NamedTuple
 
-from course_lib.checks import mistakes, values
+from course_lib.checks import draws, mistakes, values
 from course_lib.checks.exercise_05 import problem, results, simulated
 from course_lib.checks.exercise_05.problem import CROSS_ENTROPY, IGNORED, MicroBatch, Row
 from course_lib.checks.exercise_05.simulated import Counts, Trained, Way, norm
@@ -44,7 +44,7 @@ def _case(
     model = problem.draw_model("float64", _SHAPE, False, seed)
     arguments = []
     for rank in range(ranks):
-        random, shape = Random(f"{seed} {rank}"), (len(steps), accumulated, max(samples))
+        random, shape = draws.random(f"{seed} {rank}"), (len(steps), accumulated, max(samples))
         inputs = problem.draw(random, "float64", (*shape, _SHAPE[1]))
         targets = [each for _ in range(len(steps) * accumulated) for each in _targets(random, samples)]
         target = Tensor("int64", shape, tuple(targets))

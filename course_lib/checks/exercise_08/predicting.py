@@ -10,11 +10,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from random import Random
 from statistics import mean, median
 
 from course_lib import simulator
-from course_lib.checks import given, mistakes
+from course_lib.checks import draws, given, mistakes
 from course_lib.checks.exercise_07 import queueing
 from course_lib.checks.exercise_07.queueing import Times
 from course_lib.checks.given import Cluster, Work
@@ -61,7 +60,7 @@ def _cluster(
     slow: dict[int, float] | None = None, jitter: float = 0.0,
 ) -> Cluster:  # fmt: skip
     """``slow_link``: a rank, and the bandwidth to its right neighbor.  ``slow``: factors by rank."""
-    bandwidths, random = [bandwidth] * ranks, Random(ranks)
+    bandwidths, random = [bandwidth] * ranks, draws.random(ranks)
     if slow_link:
         bandwidths[slow_link[0]] = slow_link[1]
     factors = [round(math.exp(jitter * random.gauss(0, 1)), 4) for _ in range(ranks)]

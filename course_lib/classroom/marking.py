@@ -1,0 +1,170 @@
+"""Marks one learner's answers to an exercise: they run in a jail, and are judged here.
+
+A check works as in a notebook, but for two things: it plays its cases in the jail's ranks, and its findings
+come here in place of being printed.  Nothing that the learner's code prints, or changes in its process, can
+be a mark: what counts is what its ranks return, on inputs that are drawn here, and the messages they post.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from IPython.core.inputtransformer2 import TransformerManager
+
+from course_lib import ranks
+from course_lib.checks import checking, draws
+from course_lib.checks.checking import Findings
+from course_lib.checks.judging import Judgement
+from course_lib.checks.part import Attempt, Case
+from course_lib.checks.report import main_mistake
+from course_lib.classroom import marks
+from course_lib.classroom.jail import NoJail
+from course_lib.classroom.jailed import Cells, Learners
+from course_lib.classroom.marks import CaseMark, ExerciseMark, PartMark
+from course_lib.classroom.player import Player
+from course_lib.classroom.submission import Filled, answer_cells, check_cells, check_texts, imports
+from course_lib.classroom.wire import Looked
+from course_lib.ranks.watching import Limits
+
+_LONGEST_MESSAGE = 20_000  # characters
+# What no answer needs, and what one does that looks for the check that runs it.
+_SUSPICIOUS = re.compile(
+    r"course_lib\.(?:checks|classroom)|__\w*(?:reduce|import|class|globals|dict|eq)\w*__|"
+    r"\b(?:ctypes|subprocess|socket|gc|inspect|importlib|pickle|_getframe|os\.\w+|sys\.\w+)\b|"
+    r"(?<![.\w])(?:exec|eval|open)(?=\()"
+)
+
+
+def mark(filled: Filled, file: str, player: Player, seed: str) -> ExerciseMark:
+    """Mark an exercise's master that holds a learner's answers; inputs are drawn from the seed."""
+    asked = {name: _function_in(text) for name, text in check_texts(filled.notebook).items()}
+    cells = _cells(filled.notebook)
+    remarks = list(filled.remarks)
+    try:
+        looked = player.look(cells, sorted(set(asked.values())))
+    except ranks.RanksError as error:  # a cell that stops them all; each part then says so
+        looked = Looked({}, {}, ())
+        remarks.append(f"The answer cells do not come to an end: {str(error).splitlines()[0]}")
+    remarks += [f"The answer cell {name} does not run: {error}" for name, error in looked.errors.items()]
+    with draws.salted(seed):
+        parts = [
+            _part(filled, name, function, cells, looked, player) for name, function in asked.items()
+        ]
+    return ExerciseMark(filled.exercise, file, tuple(parts), tuple(remarks), tuple(_to_read(cells)))
+
+
+def _function_in(check_cell: str) -> str:
+    """``ring`` of ``check.ready_for_nccl(ring)``."""
+    [argument] = ast.parse(check_cell).body[-1].value.args
+    return argument.id
+
+
+def _cells(notebook: dict) -> Cells:
+    """As IPython would run them; magics fail there, since a rank has no IPython."""
+    texts = {name: _python(text) for name, text in answer_cells(notebook).items()}
+    imported = imports(notebook).splitlines()
+    if not any("check" in text for text in texts.values()):  # it takes its time in each rank
+        imported = [line for line in imported if not line.startswith("from course_lib.checks ")]
+    return Cells("\n".join(imported), texts)
+
+
+def _python(text: str) -> str:
+    with contextlib.suppress(SyntaxError):
+        return TransformerManager().transform_cell(text)
+    return text
+
+
+def _to_read(cells: Cells) -> list[str]:
+    found = {name: sorted(set(_SUSPICIOUS.findall(text))) for name, text in cells.answers.items()}
+    return [
+        f"The answer cell {name} says {', '.join(said)}."
+        for name, said in found.items()
+        if said
+    ]
+
+
+class _Part:
+    """The marker of one check cell (``checking.Marker``)."""
+
+    def __init__(self, player: Player, cells: Cells):
+        self._player, self._cells = player, cells
+        self.findings: Findings | None = None
+
+    def play(self, function: Callable, cases: Sequence[Case], limits: Limits) -> Attempt:
+        return self._player.play(self._cells, function, cases, limits)
+
+    def hear(self, findings: Findings) -> None:
+        self.findings = findings
+
+
+def _part(
+    filled: Filled, name: str, function: str, cells: Cells, looked: Looked, player: Player
+) -> PartMark:
+    most = check_cells(filled.notebook)[name]
+    if function in looked.missing:
+        return _not_there(name, function, most, looked, is_cell_missing=bool(filled.missing))
+    if function in looked.others:
+        message = f"{function} is {looked.others[function]}: expected a function."
+        return PartMark(name, 0.0, most, marks.ERROR, message)
+    marker = _Part(player, cells)
+    # The master's line, with the check's module as ``check`` and the learner's function as itself.
+    checks = importlib.import_module(f"course_lib.checks.exercise_{filled.exercise[:2]}")
+    try:
+        with checking.marked_by(marker):
+            exec(check_texts(filled.notebook)[name], {"check": checks, function: Learners(function)})
+        marked = _marked(name, marker.findings, most)
+    except NoJail:
+        raise
+    except Exception as error:  # what came back is the learner's, and may be like nothing a check expects
+        why = f"The check itself failed on what came back: {type(error).__name__}: {error}. Mark it by hand."
+        return PartMark(name, 0.0, most, marks.ERROR, why[:_LONGEST_MESSAGE])
+    if name not in filled.changed:
+        return marked
+    message = f"The check cell was changed. The original one says: {marked.status}.\n{marked.message}"
+    return replace(marked, status=marks.TAMPERED, message=message)
+
+
+def _not_there(name: str, function: str, most: float, looked: Looked, is_cell_missing: bool) -> PartMark:
+    errors = [f"The answer cell {cell} does not run: {error}" for cell, error in looked.errors.items()]
+    message = "\n".join([f"No answer cell defines {function}.", *errors])
+    status = marks.MISSING if is_cell_missing or not looked.errors else marks.ERROR
+    return PartMark(name, 0.0, most, status, message)
+
+
+def _marked(name: str, findings: Findings, most: float) -> PartMark:
+    text = findings.text[:_LONGEST_MESSAGE]
+    if not findings.judgements:
+        return PartMark(name, 0.0, most, marks.MISSING if findings.is_not_yet else marks.ERROR, text)
+    worth = most / len(findings.judgements) if findings.share else 0.0
+    cases = tuple(
+        _case(judgement, findings, worth, seconds)
+        for judgement, seconds in zip(findings.judgements, findings.seconds, strict=True)
+    )
+    status = next((case.status for case in cases if case.status != marks.PASS), marks.PASS)
+    mistake = main_mistake(findings.part, findings.judgements) or ""
+    return PartMark(name, most * findings.share, most, status, text, mistake, cases)
+
+
+def _case(judgement: Judgement, findings: Findings, worth: float, seconds: float) -> CaseMark:
+    title, seen = f"N={judgement.ranks}", judgement.seen
+    if findings.part.one_process:
+        title, seen = seen[0], seen[1:]
+    points = round(worth, 4) if judgement.right else 0.0
+    return CaseMark(title, points, _status(judgement), seconds, "\n".join(seen)[:_LONGEST_MESSAGE])
+
+
+def _status(judgement: Judgement) -> str:
+    if judgement.right:
+        return marks.PASS
+    if judgement.skipped or isinstance(judgement.error, ranks.RanksHung):
+        return marks.HANG
+    if judgement.error is None:
+        return marks.WRONG
+    states = getattr(judgement.error, "states", [])  # none of a run that was ended from outside
+    ended = not states or any(state.status == "died" for state in states)
+    return marks.CRASH if ended else marks.ERROR

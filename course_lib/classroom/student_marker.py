@@ -1,0 +1,31 @@
+"""The marker of a class's students: each gets a jail of their own, for all of their exercises."""
+
+from __future__ import annotations
+
+from course_lib.classroom.marking import Player, mark
+from course_lib.classroom.marks import ExerciseMark, StudentMark
+from course_lib.classroom.roster import Student, Work
+
+
+class StudentMarker:
+    """A marker (``class_marking.Marker``) for one worker.  Inputs are drawn from ``seed``."""
+
+    def __init__(self, number: int, seed: str, is_jailed: bool = True):
+        self.number, self._seed, self._is_jailed = number, seed, is_jailed
+        self._player: Player | None = None
+
+    def mark(self, student: Student) -> StudentMark:
+        """Mark all that there is to mark."""
+        self._player = Player(self.number, is_jailed=self._is_jailed)
+        try:
+            return StudentMark(student.name, tuple(self._exercise(work) for work in student.to_mark))
+        finally:
+            self._player.close()
+
+    def _exercise(self, work: Work) -> ExerciseMark:
+        return mark(work.filled, work.file, self._player, self._seed)
+
+    def close(self) -> None:
+        """End the jail that there is: what is being marked ends with NoJail."""
+        if self._player is not None:
+            self._player.close()
