@@ -72,7 +72,8 @@ async def run_lesson(folder: Path, lesson: str, watch: Watch) -> Notebook:
     place = {"metadata": {"path": str(folder)}}
     client = NotebookClient(notebook, timeout=SECONDS_FOR_A_CELL, kernel_name="python3", resources=place)
     began = time.monotonic()
-    async with client.async_setup_kernel():
+    # ipykernel writes a warning about its transport there, and nothing that learners see.
+    async with client.async_setup_kernel(stderr=subprocess.DEVNULL):
         kernel = client.km.provisioner.pid
         with watch.learner(kernel):
             try:
