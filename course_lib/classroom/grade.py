@@ -85,6 +85,8 @@ def _plan(arguments: argparse.Namespace) -> tuple[Plan, int]:
     chosen = tuple(_chosen(arguments.exercises))
     is_jailed = not arguments.no_jail
     make_marker, most_jobs = markers(arguments.seed, is_jailed)
+    if is_jailed:
+        _refuse_what_would_be_seen((MASTERS.parent, arguments.folder))
     jobs = arguments.jobs or usable_cores()
     course = digest_of_course(MASTERS, (arguments.seed, str(is_jailed), *chosen))
     store = MarkStore(arguments.csv.with_name(f".{arguments.csv.name}.marks"))
@@ -121,6 +123,15 @@ def markers(seed: str, is_jailed: bool):
         )
     make = functools.partial(student_marker.StudentMarker, seed=seed, is_jailed=is_jailed)
     return make, jail.most_at_once() if is_jailed else None
+
+
+def _refuse_what_would_be_seen(secrets: Sequence[Path]) -> None:
+    """A jail shows Python and the system's files; what lies among them is seen, too."""
+    from course_lib.classroom import jail
+
+    for secret in secrets:
+        if (shown := jail.shown_with(secret)) is not None:
+            raise CannotMark(f"{secret} lies in {shown}, which learners' code can read: put it elsewhere.")
 
 
 class _Bar:
