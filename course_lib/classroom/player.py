@@ -16,7 +16,7 @@ from course_lib.classroom.jailed import Cells, Look, Play
 from course_lib.ranks.watching import Limits
 
 _START = "from course_lib.classroom.jailed import main; main()"
-_MOST_BYTES = 1 << 28  # of an answer
+_MOST_BYTES = 1 << 26  # of an answer; right ones have a few hundred thousand
 _SECONDS_TO_SPARE = 60  # for starting ranks, and for the report of a hang
 _SECONDS_TO_START = 180  # importing torch from a cold network disk, for the first time
 

@@ -20,6 +20,7 @@ from course_lib.checks.values import PERIOD, Module, Tensor, Unknown, is_large
 _NUMBERS = (bool, int, float)
 _ERRORS = {"failed": ranks.RankFailed, "hung": ranks.RanksHung}
 _MOST_CHARACTERS = 1 << 24
+_MOST_OF_A_RANK = 1 << 22  # characters; read, they can take twenty times as many bytes, and are kept
 _LONGEST_ERROR = 500
 _MOST_DIMENSIONS, _LARGEST_DIMENSION = 64, 1 << 40  # else multiplying them could take hours
 
@@ -38,7 +39,7 @@ def played_to_text(played: Sequence[Played]) -> str:
 
 def played_from_text(text: str, calls: int) -> list[Played]:
     """The opposite; raises BadReply."""
-    rows = _list(_json(text))
+    rows = _list(_of_a_rank(text))
     if len(rows) != calls:
         raise BadReply(f"a rank returned {len(rows)} results of {calls} calls")
     try:
@@ -189,6 +190,12 @@ def _json(text: str | bytes) -> Any:
         raise BadReply("it is not JSON") from None
 
 
+def _of_a_rank(text: str) -> Any:
+    if len(text) > _MOST_OF_A_RANK:
+        raise BadReply(f"a rank returned {len(text):,} characters")
+    return _json(text)
+
+
 def _item(data: Any, name: str) -> Any:
     if name not in _typed(data, dict):
         raise BadReply(f"{name} is missing")
@@ -238,7 +245,7 @@ def ended(data: dict) -> tuple[list[str], ranks.RanksError | None, str]:
 
 def looked_from_text(text: str, cells: Collection[str], names: Collection[str]) -> Looked:
     """What ``look_in_rank`` has written of these; raises BadReply."""
-    data = _json(text)
+    data = _of_a_rank(text)
     missing = set(map(_text, _list(_item(data, "missing")))).intersection(names)
     errors, others = _said_of(cells, _item(data, "errors")), _said_of(names, _item(data, "others"))
     return Looked(errors, others, tuple(sorted(missing)))

@@ -133,3 +133,9 @@ def test_of_what_cells_define_only_what_was_asked_for_is_read():
 
 def played(value):
     return wire.played_from_text(json.dumps([{**ROW, "value": value}]), 1)
+
+
+def test_more_than_a_check_writes_is_not_read():
+    """Millions of tuples take gigabytes."""
+    with pytest.raises(BadReply, match="characters"):
+        played([[1]] * 10**6)
