@@ -92,6 +92,14 @@ def test_types_are_read_as_in_a_notebook(learner, player):
     assert mark.remarks == ()
 
 
+def test_what_honest_answers_say_is_given_to_nobody_to_read(learner, player):
+    text = "from __future__ import annotations\nimport dataclasses\n\n\n@dataclasses.dataclass\nclass Ring:\n"
+    text += f"    ranks: int\n\n\n{NEIGHBORS}\n\n\nif __name__ == '__main__':\n    print(neighbors(0, 4))"
+    mark = learner("00").answer(neighbors=text).marked(player, "neighbors")
+    assert part_of(mark, "neighbors").status == "pass"
+    assert mark.remarks == mark.to_read == ()
+
+
 def test_functions_of_earlier_cells_can_be_used(learner, player):
     text = "def exchange(to_left, to_right):\n    return helper(to_left, to_right)"
     helper = "".join(learner("00").cell("exchange")["source"]).replace("def exchange", "def helper")
