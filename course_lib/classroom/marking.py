@@ -41,8 +41,8 @@ _SUSPICIOUS = re.compile(
     r"(?:File|TCP|Hash)Store)\b|\bcheck\.\w+|"
     r"(?<![.\w])(?:exec|eval|open|compile|setattr|globals|vars|__import__)(?=\()"
 )
-_HARMLESS = ("__future__", "__init__", "__name__", "__main__", "__call__", "__repr__", "__str__", "__len__", "__iter__",
-             "__getitem__", "__setitem__", "__enter__", "__exit__", "__post_init__")  # fmt: skip
+_HARMLESS = ("__future__", "__init__", "__name__", "__main__", "__call__", "__repr__", "__str__", "__len__",
+             "__iter__", "__getitem__", "__setitem__", "__enter__", "__exit__", "__post_init__")  # fmt: skip
 _AROUND_CELL = re.compile(r"\A\s*(%%(?:time|capture|prun)\b)")  # what is below it is run all the same
 # IPython reads a cell again for each magic in it.
 _MAGIC = re.compile(r"^[^\S\n]*[%!?]|\?$|=[^\S\n]*[%!]", re.MULTILINE)
