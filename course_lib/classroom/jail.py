@@ -74,6 +74,12 @@ def refusal() -> str | None:
     return f"bubblewrap can't make a jail here: {said[-1]}. Containers may forbid user namespaces."
 
 
+def shown_with(path: Path) -> Path | None:
+    """The folder that learners' code can read in which a path lies, if any does."""
+    folders = {Path(name).resolve() for name in (*_SYSTEM, *_python_folders())}
+    return next((folder for folder in sorted(folders) if path.resolve().is_relative_to(folder)), None)
+
+
 def most_at_once() -> int | None:
     """How many jails can run side by side without counting each other's processes; None: any number."""
     return None if os.geteuid() == 0 else 1
@@ -200,7 +206,9 @@ def _settings() -> Iterator[str]:
         "LANG": "C.UTF-8",
         "PYTHONPATH": str(_library().parent),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONNOUSERSITE": "1",  # else what a learner leaves in the home folder would run in the next start
+        # Else what a learner leaves in the home folder would run in the next start of Python.
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONSAFEPATH": "1",
     }
     for name, value in settings.items():
         yield from ("--setenv", name, value)
