@@ -42,9 +42,9 @@ class JailLimits:
 
     memory: int = 4 << 30
     address_space: int = 3 << 30  # torch takes 1 by itself
-    processes: int = 500  # threads count, too; eight ranks have about a hundred
+    processes: int = 300  # threads count, too; eight ranks have about a hundred
     scratch: int = 200 << 20
-    open_files: int = 1024
+    open_files: int = 256
 
 
 class NoJail(Exception):
