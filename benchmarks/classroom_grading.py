@@ -5,8 +5,8 @@
 
 Each student hands in all exercises.  Of each exercise a student has all parts right (half of them), one part
 by a stored wrong answer (a third), or nothing but what was given out.  Who has what is drawn from a seed.
-Exit status 1 if it takes more than 25 minutes for 30 students, which is meant for two cores, if a right answer
-lost points, or if a wrong one got all.
+Exit status 1 if it takes more than 25 minutes for 30 students, which is meant for two cores, if a right
+answer lost points, or if a wrong one got all.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def main() -> int:
             for number in range(arguments.students)
         }
         grades = folder / "grades.csv"
-        command = [sys.executable, "-m", "course_lib", "grade", str(folder / "class"),
-                   "--csv", str(grades), "--details", str(folder / "details.csv"), "--reports", str(folder / "reports")]  # fmt: skip
+        command = [sys.executable, "-m", "course_lib", "grade", str(folder / "class"), "--csv", str(grades)]
+        command += ["--details", str(folder / "details.csv"), "--reports", str(folder / "reports")]
         began = time.monotonic()
         status = subprocess.run(command, cwd=folder).returncode
         minutes = (time.monotonic() - began) / 60
