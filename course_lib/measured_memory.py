@@ -170,9 +170,9 @@ def training_step(
             trainer = _Trainer(config, RECIPES[recipe], gradient_casts, attention, recompute, device)
             trainer.make_moments()
             live.watch_copies(trainer.weights)
-            tokens = torch.randint(config.vocab, (2, batch, sequence), device=device)
+            inputs, targets = torch.randint(config.vocab, (2, batch, sequence), device=device)
             with _cuda_peak(device) as cuda:
-                activations = trainer.run(*tokens, micro_batches, live)
+                activations = trainer.run(inputs, targets, micro_batches, live)
     copies = activations.pop(WEIGHT_COPIES, 0)
     return StepMemory(
         **trainer.sizes(), weight_copies=copies, activations=activations, curve=live.curve, cuda=cuda()

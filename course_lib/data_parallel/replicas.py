@@ -86,4 +86,4 @@ def _bytes(dense: torch.Tensor) -> torch.Tensor:
 
 
 def _checksum(tensor: torch.Tensor) -> bytes:
-    return hashlib.blake2b(_bytes(tensor.cpu().contiguous()).numpy(), digest_size=16).digest()
+    return hashlib.blake2b(_bytes(tensor.cpu().contiguous()).numpy().data, digest_size=16).digest()

@@ -13,6 +13,7 @@ from numbers import Real
 from typing import NamedTuple
 
 import ipywidgets as widgets
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon
@@ -25,7 +26,7 @@ from course_lib.explorers.widget import Explorer, Readout
 from course_lib.hardware import ACCELERATORS
 from course_lib.measurements import Measurement
 from course_lib.palette import color_of
-from course_lib.pictures import Picture
+from course_lib.pictures import Looks, Picture
 from course_lib.transformer import CONFIGS
 
 FEWEST_RANKS, MOST_RANKS = 2, 4096
@@ -46,8 +47,8 @@ class Point(NamedTuple):
 def points_of(measured: Iterable[Measurement]) -> list[Point]:
     """Points from measurements in seconds that say their algorithm, bytes and ranks."""
     return [
-        Point(each.conditions["algorithm"], each.conditions["bytes"], each.conditions["ranks"], each.value)
-        for each in measured
+        Point(str(has["algorithm"]), int(has["bytes"]), int(has["ranks"]), each.value)
+        for each in measured for has in [each.conditions]
     ]
 
 
@@ -116,7 +117,7 @@ _TIME_TICKS |= {1e3: "1,000 s", 1e4: "10,000 s"}
 _LEAST_TIME, _MOST_TIME = min(_TIME_TICKS), max(_TIME_TICKS)
 _FLOOR = log10(_LEAST_TIME) - 10  # below the axes, whatever is drawn
 _COMMUNICATION = color_of("communication")
-_LOOKS = {
+_LOOKS: dict[str, Looks] = {
     "star": {"color": "black", "linestyle": "-", "marker": "*"},
     "tree": {"color": "black", "linestyle": "--", "marker": "X"},
     "recursive-doubling": {"color": "black", "linestyle": ":", "marker": "s"},
@@ -126,10 +127,10 @@ _LOOKS = {
     TORCH: {"marker": "x"},
 }
 _WIDTHS = {"ring": 2.6, "unchunked-ring": 1.8}
-_LIMIT = {"color": _GRAY, "linewidth": 1.2}
-_BELOW_LIMIT = {"facecolor": "#00000018", "linewidth": 0}  # what lies under it is seen through it
-_MEASURED = {"color": "black", "markersize": 9, "markerfacecolor": "none", "linestyle": "none"}
-_ELSEWHERE = {"color": _PALE, "marker": ".", "markersize": 4, "linestyle": "none"}
+_LIMIT: Looks = {"color": _GRAY, "linewidth": 1.2}
+_BELOW_LIMIT: Looks = {"facecolor": "#00000018", "linewidth": 0}  # what lies under it is seen through it
+_MEASURED: Looks = {"color": "black", "markersize": 9, "markerfacecolor": "none", "linestyle": "none"}
+_ELSEWHERE: Looks = {"color": _PALE, "marker": ".", "markersize": 4, "linestyle": "none"}
 _BEYOND = 1.3  # axes go so much further than what they show, so that nothing lies on their ends
 
 
@@ -199,7 +200,7 @@ class _Panel:
         limit = [log10(choice.limit(**{self._over: value})) for value in values]
         self._limit.set_data(places, limit)
         corners = [(places[-1], _FLOOR), (places[0], _FLOOR)]
-        self._below_limit.set_xy([*zip(places, limit, strict=True), *corners])
+        self._below_limit.set(xy=[*zip(places, limit, strict=True), *corners])
         here = log10(getattr(choice, self._over))
         self._here.set_xdata([here, here])
         for name in ALGORITHMS:
@@ -224,12 +225,12 @@ def _checked(point: Point) -> Point:
     return point
 
 
-def _line(name: str) -> dict:
+def _line(name: str) -> Looks:
     looks = {key: value for key, value in _LOOKS[name].items() if key != "marker"}
     return {**looks, "linewidth": _WIDTHS.get(name, 1.2)}
 
 
-def _mark(name: str) -> dict:
+def _mark(name: str) -> Looks:
     size = 9 if name == "star" else 6
     color, marker = _LOOKS[name]["color"], _LOOKS[name]["marker"]
     return {"color": color, "marker": marker, "markersize": size, "linestyle": "none"}
@@ -241,9 +242,9 @@ def _put(mark: Line2D, place: float, seconds: float, marker: str) -> None:
     mark.set_marker("^" if seconds > _MOST_TIME else "v" if seconds < _LEAST_TIME else marker)
 
 
-def _key(points: Sequence[Point]) -> list[Line2D | Patch]:
+def _key(points: Sequence[Point]) -> list[Artist]:
     lines = [Line2D([], [], **{**_mark(name), **_line(name)}, label=name) for name in ALGORITHMS]
-    key = [*lines, Patch(**_BELOW_LIMIT, label="not possible at this bandwidth")]
+    key: list[Artist] = [*lines, Patch(**_BELOW_LIMIT, label="not possible at this bandwidth")]
     if points:
         key.append(Line2D([], [], marker="o", **_MEASURED, label="measured"))
         key.append(Line2D([], [], **_ELSEWHERE, label="measured, other N or size"))

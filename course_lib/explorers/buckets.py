@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 from math import inf
+from typing import Any
 
 import ipywidgets as widgets
 from matplotlib.patches import Patch
@@ -259,7 +260,7 @@ def _notes(choice: Choice, done: Step) -> list[str]:
 
 def explorer(start: Choice = Choice()) -> Explorer:  # noqa: B008 (frozen)
     """The explorer as a widget."""
-    stops = {
+    stops: dict[str, dict[Any, str]] = {
         "bucket_mb": {mb: _bucket_text(mb) for mb in sorted({*_BUCKET_SIZES, start.bucket_mb})},
         "layers": {number: f"{number}" for number in range(1, MOST_LAYERS + 1)},
         "order": dict(zip(ORDERS, _ORDER_TEXTS, strict=True)),

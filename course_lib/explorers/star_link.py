@@ -21,7 +21,7 @@ from course_lib.explorers.fast_canvas import layer_on_top
 from course_lib.explorers.memory_wall import axis_end, size
 from course_lib.explorers.widget import Explorer, Readout
 from course_lib.palette import color_of
-from course_lib.pictures import Picture
+from course_lib.pictures import Looks, Picture
 from course_lib.transformer import CONFIGS
 
 FEWEST, MOST = 2, 1024  # ranks
@@ -106,14 +106,15 @@ def bytes_text(number: int) -> str:
 _SIZE = (7.4, 4.6)  # inches
 _FONT = 9  # points
 _COLOR = color_of("communication")
-_LINES = {
+_LINES: dict[str, Looks] = {
     "the root's link": {"color": _COLOR, "linestyle": "-", "linewidth": 2},
     "a worker's link": {"color": _COLOR, "linestyle": "--", "linewidth": 2},
 }
-_HERE = {"marker": "o", "markersize": 12, "color": _COLOR, "linestyle": "none", "fillstyle": "none",
-         "markeredgewidth": 1.8}  # fmt: skip
+_HERE: Looks = {"marker": "o", "markersize": 12, "color": _COLOR, "linestyle": "none", "fillstyle": "none",
+                "markeredgewidth": 1.8}  # fmt: skip
 _MARKERS = "xs^D"
-_MARK = {"color": "black", "linestyle": "none", "markersize": 7, "fillstyle": "none", "markeredgewidth": 1.4}
+_MARK: Looks = {"color": "black", "linestyle": "none", "markersize": 7, "fillstyle": "none",
+                "markeredgewidth": 1.4}  # fmt: skip
 _RANK_TICKS, _SIZE_TICKS = (0.25, 0.5, 0.75, 1.0), (0.5, 1.0)  # of an axis
 _FEWEST_AT_END = 8  # ranks, where their axis ends
 

@@ -22,8 +22,11 @@ _one_at_a_time = threading.RLock()
 class Drawing(Protocol):
     """A figure that is made once; ``show`` moves its ``changing`` artists to where a choice puts them."""
 
-    figure: Picture
-    changing: Sequence[Artist]
+    @property
+    def figure(self) -> Picture: ...
+
+    @property
+    def changing(self) -> Sequence[Artist]: ...
 
     def show(self, choice: Any) -> None: ...
 

@@ -71,7 +71,7 @@ class BucketedDataParallel(torch.nn.Module):
         trained = _trained(module)
         self._buckets = _fill(trained, *limits)
         for _, parameter in trained:
-            parameter._bucketed_by = weakref.ref(self)
+            parameter._bucketed_by = weakref.ref(self)  # type: ignore[attr-defined]  # not torch's: ours
         device = self._buckets[0].row.device
         self._all_reduce = channel.apart(all_reduce, device)
         self._channel = channel.beside(device, self._all_reduce) if overlap else channel.InTurn()
@@ -141,7 +141,8 @@ class BucketedDataParallel(torch.nn.Module):
         float64.  None where gradients were averaged in two pieces.
         """
         norms_sq = [bucket.local_norm_sq for bucket in self._buckets]
-        return None if None in norms_sq else torch.stack([each.double() for each in norms_sq]).sum()
+        known = [each.double() for each in norms_sq if each is not None]
+        return torch.stack(known).sum() if len(known) == len(norms_sq) else None
 
     def update_meter(self, meter: Meter, samples: float) -> None:
         """Tell a noise meter of this step: after ``finish()``, before clipping, on every rank.
@@ -154,7 +155,7 @@ class BucketedDataParallel(torch.nn.Module):
         if dist.get_world_size() == 1 or small is None:
             raise ValueError("the noise scale needs two ranks or more, and gradients reduced in one piece")
         ring(small)
-        big = sum(bucket.norm_sq() for bucket in self._buckets)
+        big = torch.stack([bucket.norm_sq().double() for bucket in self._buckets]).sum()
         ranks = dist.get_world_size()
         meter.update(small.item() / ranks, big.item(), samples, ranks * samples)
 

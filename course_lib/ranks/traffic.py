@@ -60,9 +60,9 @@ def traffic() -> Iterator[Traffic]:
     finally:
         for name, method in before.items():
             setattr(group, name, method)
-        if wire is not None:
-            received, sent = _wire()
-            counted.wire_received, counted.wire_sent = received - wire[0], sent - wire[1]
+        after = _wire()
+        if wire is not None and after is not None:
+            counted.wire_received, counted.wire_sent = after[0] - wire[0], after[1] - wire[1]
 
 
 def _counting(method: Callable, counter: Counter[int]) -> Callable:

@@ -39,7 +39,9 @@ class Starter(Protocol):
     """What starts and ends the processes: ForkServer or FreshProcesses."""
 
     folder: Path  # runs get their folders in it
-    is_usable: bool
+
+    @property
+    def is_usable(self) -> bool: ...
 
     def start(self, folder: Path, ranks: int) -> None: ...
 
@@ -67,7 +69,7 @@ class Run:
     ) -> None:
         """Write all that the ranks will read."""
         rank_links = links.of_ranks(len(self._ranks)) if links else []
-        is_real = bool(links) and links.is_real
+        is_real = links is not None and links.is_real
         if is_real:
             network.write(self._files.links, rank_links)
         elif links:
