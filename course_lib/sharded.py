@@ -25,8 +25,8 @@ import torch.distributed as dist
 
 from course_lib import all_reduce
 from course_lib.arguments import number
-from course_lib.measured_memory import storage_bytes
 from course_lib.memory import ModelState
+from course_lib.storages import storage_bytes
 
 Group = dict[str, Any]
 

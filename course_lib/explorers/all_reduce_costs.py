@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, log10
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
 from matplotlib.artist import Artist
@@ -22,7 +22,7 @@ from course_lib.arguments import one_of, whole_number
 from course_lib.cost_model import ALGORITHMS, all_reduce_seconds, bus_bandwidth, limit_seconds, terms
 from course_lib.explorers.fast_canvas import layer_on_top, log_axis
 from course_lib.explorers.units import four_digits
-from course_lib.explorers.widget import Explorer, Readout
+from course_lib.explorers.widget import Explorer, Readout, selection
 from course_lib.hardware import ACCELERATORS
 from course_lib.measurements import Measurement
 from course_lib.palette import color_of
@@ -310,26 +310,18 @@ def explorer(
     return Explorer(Drawing(points, origin), _controls(points, start), Choice, readout)
 
 
-def _controls(points: Sequence[Point], start: Choice) -> dict[str, widgets.SelectionSlider]:
+def _controls(points: Sequence[Point], start: Choice) -> dict[str, widgets.ValueWidget]:
     """One control for each field of Choice."""
-    stops = {
-        "ranks": _named({ranks: f"{ranks:,}" for ranks in _rank_stops(points, start)}),
-        "bytes": _named({size: _named_size(size) for size in _size_stops(points, start)}),
-        "latency": _named({time: _latency_text(time) for time in {0.0, *_steps(-7, -3), start.latency}}),
-        "bandwidth": _named({rate: _named_rate(rate) for rate in {*_steps(6, 11), *_RATES, start.bandwidth}}),
+    stops: dict[str, dict[Any, str]] = {
+        "ranks": {ranks: f"{ranks:,}" for ranks in _rank_stops(points, start)},
+        "bytes": {size: _named_size(size) for size in _size_stops(points, start)},
+        "latency": {time: _latency_text(time) for time in {0.0, *_steps(-7, -3), start.latency}},
+        "bandwidth": {rate: _named_rate(rate) for rate in {*_steps(6, 11), *_RATES, start.bandwidth}},
     }
-    controls = {}
-    for name, options in stops.items():
-        control = widgets.SelectionSlider(options=options, value=getattr(start, name))
-        control.description = _DESCRIPTIONS[name]
-        control.style.description_width = "8em"
-        control.layout.width = "auto"
-        controls[name] = control
-    return controls
-
-
-def _named(texts: dict[float, str]) -> list[tuple[str, float]]:
-    return [(texts[value], value) for value in sorted(texts)]
+    return {
+        name: selection(dict(sorted(texts.items())), getattr(start, name), _DESCRIPTIONS[name], "8em")
+        for name, texts in stops.items()
+    }
 
 
 def _rank_stops(points: Sequence[Point], start: Choice) -> set[int]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from math import log10
 from typing import NamedTuple
 
-import ipywidgets as widgets
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
@@ -25,7 +24,7 @@ from course_lib.explorers.fast_canvas import layer_on_top, log_axis
 from course_lib.explorers.memory_wall import axis_end, count, size
 from course_lib.explorers.star_link import duration, rate_text
 from course_lib.explorers.units import four_digits
-from course_lib.explorers.widget import Explorer, Readout
+from course_lib.explorers.widget import Explorer, Readout, selection
 from course_lib.hardware import ACCELERATORS
 from course_lib.memory import model_state
 from course_lib.noise_scale import critical_batch_tokens, tradeoff
@@ -369,12 +368,9 @@ def explorer(points: Sequence[Point] = (), start: Choice = Choice()) -> Explorer
         "flops": {flops: _named_flops(flops) for flops in _with([*_FLOPS, *_CARDS], start.flops)},
     }
     controls = {
-        name: widgets.SelectionSlider(
-            options=[(text, value) for value, text in texts.items()], value=getattr(start, name),
-            description=_DESCRIPTIONS[name], style={"description_width": "11em"}, layout={"width": "auto"},
-        )
+        name: selection(texts, getattr(start, name), _DESCRIPTIONS[name], "11em")
         for name, texts in stops.items()
-    }  # fmt: skip
+    }
     return Explorer(Drawing(points), controls, Choice, readout)
 
 

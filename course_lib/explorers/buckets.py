@@ -13,7 +13,6 @@ from itertools import groupby
 from math import inf
 from typing import Any
 
-import ipywidgets as widgets
 from matplotlib.patches import Patch
 
 from course_lib.arguments import number, one_of, whole_number
@@ -24,7 +23,7 @@ from course_lib.explorers.fast_canvas import layer_on_top
 from course_lib.explorers.gpt_layers import gpt_layers
 from course_lib.explorers.memory_wall import size
 from course_lib.explorers.star_link import duration, rate_text
-from course_lib.explorers.widget import Explorer, Readout
+from course_lib.explorers.widget import Explorer, Readout, selection
 from course_lib.palette import color_of
 from course_lib.pictures import Picture
 from course_lib.ring_drawing import FONT, WIDTH, sheet, text_width
@@ -268,12 +267,9 @@ def explorer(start: Choice = Choice()) -> Explorer:  # noqa: B008 (frozen)
         "ranks": {number: f"{number:,}" for number in sorted({*_RANKS, start.ranks})},
     }
     controls = {
-        name: (widgets.Dropdown if name in ("order", "embedding") else widgets.SelectionSlider)(
-            options=[(text, value) for value, text in texts.items()], value=getattr(start, name),
-            description=_DESCRIPTIONS[name], style={"description_width": "9em"}, layout={"width": "auto"},
-        )
+        name: selection(texts, getattr(start, name), _DESCRIPTIONS[name], menu=name in ("order", "embedding"))
         for name, texts in stops.items()
-    }  # fmt: skip
+    }
     return Explorer(Drawing(), controls, Choice, readout)
 
 

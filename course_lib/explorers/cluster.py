@@ -15,7 +15,6 @@ from statistics import median
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-import ipywidgets as widgets
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
@@ -25,7 +24,7 @@ from course_lib.arguments import number, whole_number
 from course_lib.explorers.fast_canvas import layer_on_top, log_axis
 from course_lib.explorers.overlap import COMPUTED, LEAST_MB, MOST_MB, MOST_MICRO_BATCHES, Work
 from course_lib.explorers.star_link import duration, rate_text
-from course_lib.explorers.widget import Explorer, Readout
+from course_lib.explorers.widget import Explorer, LiveReadout, Readout, selection
 from course_lib.palette import HATCH_COLOR, IDLE_HATCH, color_of
 from course_lib.pictures import Looks, Picture
 from course_lib.ring_drawing import FONT, WIDTH, sheet
@@ -278,16 +277,6 @@ def description(choice: Choice) -> str:
 # --- the numbers beside it ---
 
 
-@dataclass(frozen=True)
-class _Live(Readout):
-    """Numbers that differ from run to run stay out of the text, which a stored notebook keeps."""
-
-    still: str = ""
-
-    def text(self) -> str:
-        return self.still
-
-
 def readout(choice: Choice, work: Work = COMPUTED) -> Readout:
     """The choice's ranks in numbers; as a text, without what was measured."""
     both = cluster, _ = choice.cluster(work), choice.cluster(work, alike=True)
@@ -307,7 +296,7 @@ def readout(choice: Choice, work: Work = COMPUTED) -> Readout:
         f"standard deviation of {choice.jitter:g}.",
         f"Left out: {'; '.join(LEFT_OUT)}.",
     ]
-    return _Live(rows, notes, description(choice)) if work.measured else Readout(rows, notes)
+    return LiveReadout(rows, notes, description(choice)) if work.measured else Readout(rows, notes)
 
 
 def _pace(cluster: Cluster) -> str:
@@ -332,10 +321,8 @@ def explorer(
     for name, (text, stops) in _STOPS.items():
         measured = {getattr(point, name) for point in points if hasattr(point, name)}
         values = sorted({*stops, *measured, getattr(start, name)})
-        controls[name] = widgets.SelectionSlider(
-            options=[(text(value), value) for value in values], value=getattr(start, name),
-            description=_DESCRIPTIONS[name], style={"description_width": "9em"}, layout={"width": "auto"},
-        )  # fmt: skip
+        texts = {value: text(value) for value in values}
+        controls[name] = selection(texts, getattr(start, name), _DESCRIPTIONS[name])
     return Explorer(Drawing(work, points), controls, Choice, partial(readout, work=work))
 
 

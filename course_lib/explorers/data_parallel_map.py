@@ -12,7 +12,6 @@ from math import log10
 from textwrap import wrap
 from typing import Any
 
-import ipywidgets as widgets
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
@@ -47,7 +46,7 @@ from course_lib.explorers.map_grid import (
 )
 from course_lib.explorers.memory_wall import count, size
 from course_lib.explorers.star_link import duration
-from course_lib.explorers.widget import Explorer, Readout
+from course_lib.explorers.widget import Explorer, Readout, selection
 from course_lib.hardware import ACCELERATORS
 from course_lib.palette import color_of
 from course_lib.pictures import Looks, Picture
@@ -326,14 +325,11 @@ _NOTES = (
 
 def explorer(start: Choice = Choice()) -> Explorer:  # noqa: B008 (frozen)
     """The explorer as a widget.  The sliders also stop where they start."""
-    controls = {
-        name: widgets.SelectionSlider(
-            options=[(text(value), value) for value in _with(stops, getattr(start, name))],
-            value=getattr(start, name), description=_DESCRIPTIONS[name],
-            style={"description_width": "9em"}, layout={"width": "auto"},
-        )
-        for name, (text, stops) in _STOPS.items()
-    }  # fmt: skip
+    controls = {}
+    for name, (text, stops) in _STOPS.items():
+        value = getattr(start, name)
+        texts = {each: text(each) for each in _with(stops, value)}
+        controls[name] = selection(texts, value, _DESCRIPTIONS[name])
     return Explorer(Drawing(), controls, Choice, readout)
 
 

@@ -14,7 +14,6 @@ from itertools import groupby
 from math import ceil, log2, log10
 from typing import Any, NamedTuple
 
-import ipywidgets as widgets
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
@@ -27,7 +26,7 @@ from course_lib.explorers.fast_canvas import layer_on_top, log_axis
 from course_lib.explorers.gpt_layers import gpt_layers
 from course_lib.explorers.memory_wall import axis_end, size
 from course_lib.explorers.star_link import duration, rate_text
-from course_lib.explorers.widget import Explorer, Readout
+from course_lib.explorers.widget import Explorer, LiveReadout, Readout, selection
 from course_lib.links import bytes_per_second
 from course_lib.measurements import Measurement
 from course_lib.palette import HATCH_COLOR, IDLE_HATCH, color_of
@@ -328,16 +327,6 @@ def description(choice: Choice) -> str:
 # --- the numbers beside it ---
 
 
-@dataclass(frozen=True)
-class _Live(Readout):
-    """Numbers that differ from run to run stay out of the text, which a stored notebook keeps."""
-
-    still: str = ""
-
-    def text(self) -> str:
-        return self.still
-
-
 def readout(choice: Choice, work: Work = COMPUTED) -> Readout:
     """The picture in numbers; as a text, without what was measured."""
     step = work.step(choice)
@@ -358,7 +347,7 @@ def readout(choice: Choice, work: Work = COMPUTED) -> Readout:
     notes = [what, f"Predicted from {work.origin}. Left out: communication may slow compute down."]
     if choice.micro_batches > 1:
         notes.append(f"Only the last of {choice.micro_batches} backward passes hides anything.")
-    return _Live(rows, notes, description(choice)) if work.measured else Readout(rows, notes)
+    return LiveReadout(rows, notes, description(choice)) if work.measured else Readout(rows, notes)
 
 
 # --- the sliders ---
@@ -382,12 +371,9 @@ def explorer(
         "micro_batches": {k: f"{k}" for k in range(1, MOST_MICRO_BATCHES + 1)},
     }  # fmt: skip
     controls = {
-        name: widgets.SelectionSlider(
-            options=[(text, value) for value, text in texts.items()], value=getattr(start, name),
-            description=_DESCRIPTIONS[name], style={"description_width": "9em"}, layout={"width": "auto"},
-        )
+        name: selection(texts, getattr(start, name), _DESCRIPTIONS[name])
         for name, texts in stops.items()
-    }  # fmt: skip
+    }
     return Explorer(Drawing(work, points, origin), controls, Choice, partial(readout, work=work))
 
 

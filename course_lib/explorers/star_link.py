@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-import ipywidgets as widgets
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
@@ -19,7 +18,7 @@ from course_lib import cost_model
 from course_lib.arguments import one_of, whole_number
 from course_lib.explorers.fast_canvas import layer_on_top
 from course_lib.explorers.memory_wall import axis_end, size
-from course_lib.explorers.widget import Explorer, Readout
+from course_lib.explorers.widget import Explorer, Readout, selection
 from course_lib.palette import color_of
 from course_lib.pictures import Looks, Picture
 from course_lib.transformer import CONFIGS
@@ -277,12 +276,9 @@ def explorer(points: Sequence[Point] = (), start: Choice = Choice()) -> Explorer
         "rate": {rate: rate_text(rate) for rate in _with(_RATES, start.rate)},
     }
     controls = {
-        name: widgets.SelectionSlider(
-            options=[(text, value) for value, text in texts.items()], value=getattr(start, name),
-            description=_DESCRIPTIONS[name], style={"description_width": "9em"}, layout={"width": "auto"},
-        )
+        name: selection(texts, getattr(start, name), _DESCRIPTIONS[name])
         for name, texts in stops.items()
-    }  # fmt: skip
+    }
     points = list(points)
     return Explorer(Drawing(points), controls, Choice, partial(readout, points=points))
 

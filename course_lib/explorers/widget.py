@@ -51,6 +51,16 @@ class Readout:
         return f"<div style='line-height:1.45'><table>{''.join(rows)}</table>{notes}</div>"
 
 
+@dataclass(frozen=True)
+class LiveReadout(Readout):
+    """Numbers that differ from run to run: ``still`` stands in for them in a stored notebook."""
+
+    still: str = ""
+
+    def text(self) -> str:
+        return self.still
+
+
 def _text_row(cells: Sequence[str], widths: Sequence[int]) -> str:
     first, *others = zip(cells, widths, strict=True)
     return "  ".join([f"{first[0]:<{first[1]}}", *(f"{cell:>{width}}" for cell, width in others)])
@@ -118,6 +128,16 @@ class Explorer(widgets.VBox):
             text = self._readout(self.choice).text()
         picture = {**metadata["image/png"], "alt": text}
         return {**live, **still, "text/plain": text}, {"image/png": picture}
+
+
+def selection(
+    texts: Mapping[Any, str], value: Any, description: str, label_width: str = "9em", menu: bool = False
+) -> widgets.ValueWidget:
+    """A slider over the values of ``texts``, or a menu of them, that begins at ``value``."""
+    return (widgets.Dropdown if menu else widgets.SelectionSlider)(
+        options=[(text, each) for each, text in texts.items()], value=value, description=description,
+        style={"description_width": label_width}, layout={"width": "auto"},
+    )  # fmt: skip
 
 
 def _grid(controls: Iterable[widgets.Widget]) -> widgets.Widget:
