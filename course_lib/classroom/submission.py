@@ -164,11 +164,11 @@ def _graded_cells(notebook: dict) -> dict[str, dict]:
     return cells
 
 
-def _grading(cell: dict) -> tuple[str | None, dict]:
-    """A cell's grade_id and what nbgrader knows of it; None without one."""
+def _grading(cell: dict) -> tuple[str, dict]:
+    """A cell's grade_id and what nbgrader knows of it; "" and nothing without one."""
     grading = cell["metadata"].get("nbgrader")
     if not isinstance(grading, dict) or not isinstance(grading.get("grade_id"), str):
-        return None, {}
+        return "", {}
     return grading["grade_id"], grading
 
 
