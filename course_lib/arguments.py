@@ -1,4 +1,7 @@
-"""Refuses bad arguments of the course's formulas with one sentence: the value, and what was expected."""
+"""Refuses bad arguments of the course's formulas with one sentence: the value, and what was expected.
+
+Stands on nothing: all formulas stand on it.
+"""
 
 from __future__ import annotations
 

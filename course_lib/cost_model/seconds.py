@@ -1,4 +1,7 @@
-"""Seconds of an all-reduce, and the bus bandwidth that a measured time means."""
+"""Seconds of an all-reduce, and the bus bandwidth that a measured time means.
+
+Stands on ``pairing``, which says who meets whom.  No torch: bytes and ranks in, seconds out.
+"""
 
 from __future__ import annotations
 

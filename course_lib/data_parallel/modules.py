@@ -1,4 +1,7 @@
-"""The tensors of a module by name, and whether all ranks have the same ones."""
+"""The tensors of a module by name, and whether all ranks have the same ones.
+
+The ground of this package: ranks tell each other what they have, and nothing is averaged.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Replicas: all ranks get the same parameters, and are seen to keep them."""
+"""Replicas: all ranks get the same parameters, and are seen to keep them.
+
+Stands on the two halves of the course's ring, and on ``modules``.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from matplotlib.patches import Patch, Polygon
 from course_lib.arguments import one_of, whole_number
 from course_lib.cost_model import ALGORITHMS, all_reduce_seconds, bus_bandwidth, limit_seconds, terms
 from course_lib.explorers.fast_canvas import layer_on_top, log_axis
-from course_lib.explorers.units import four_digits
+from course_lib.explorers.units import bytes_text, four_digits
 from course_lib.explorers.widget import Explorer, Readout, selection
 from course_lib.hardware import ACCELERATORS
 from course_lib.measurements import Measurement
@@ -95,14 +95,6 @@ def rate_text(number: float) -> str:
     return four_digits(number, {"TB/s": 1e12, "GB/s": 1e9, "MB/s": 1e6, "kB/s": 1e3, "B/s": 1})
 
 
-def size_text(number: int) -> str:
-    """Binary units where they say it exactly, as in 8 MiB; else decimal ones, as in 248.9 MB."""
-    for unit, factor in {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10}.items():
-        if number % factor == 0 and number < 1024 * factor:
-            return f"{number // factor} {unit}"
-    return four_digits(number, {"GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1})
-
-
 # --- the picture ---
 
 _SIZE = (7.4, 5.2)  # inches
@@ -110,7 +102,7 @@ _FONT = 9  # points
 _GRAY, _PALE = "#5A5A5A", "#B4B4B4"
 _SIZES = [2**power for power in range(10, 36)]
 _WORLDS = [2**power for power in range(1, 13)]  # between them, pairs cost more: lines would go up and down
-_SIZE_TICKS = {size: size_text(size) for size in _SIZES[::5]}
+_SIZE_TICKS = {size: bytes_text(size) for size in _SIZES[::5]}
 _WORLD_TICKS = {ranks: f"{ranks:,}" for ranks in (2, 4, 16, 64, 256, 1024, 4096)}
 _TIME_TICKS = {10.0**power: seconds_text(10.0**power) for power in range(-6, 3)}
 _TIME_TICKS |= {1e3: "1,000 s", 1e4: "10,000 s"}
@@ -167,7 +159,7 @@ class Drawing:
 
     def show(self, choice: Choice) -> None:
         self._over_bytes.show(choice, _SIZES, f"{choice.ranks:,} ranks")
-        self._over_ranks.show(choice, _WORLDS, size_text(choice.bytes))
+        self._over_ranks.show(choice, _WORLDS, bytes_text(choice.bytes))
         self.figure.description = description(choice)
 
 
@@ -257,7 +249,7 @@ def description(choice: Choice) -> str:
     """What the picture shows, in a sentence for those who can't see it; the numbers stand beside it."""
     return (
         "Time of an all-reduce by the cost model, for six algorithms and the limit: for "
-        f"{choice.ranks:,} ranks over the size of the tensor, and for {size_text(choice.bytes)} over the "
+        f"{choice.ranks:,} ranks over the size of the tensor, and for {bytes_text(choice.bytes)} over the "
         f"number of ranks, with {_latency_text(choice.latency)} a message and links of "
         f"{rate_text(choice.bandwidth)}."
     )
@@ -342,7 +334,7 @@ def _steps(first: int, last: int) -> list[float]:
 
 
 def _named_size(size: int) -> str:
-    return size_text(size) + (f": {_NAMED_SIZES[size]}" if size in _NAMED_SIZES else "")
+    return bytes_text(size) + (f": {_NAMED_SIZES[size]}" if size in _NAMED_SIZES else "")
 
 
 def _named_rate(rate: float) -> str:

@@ -21,9 +21,7 @@ from course_lib.activations import model_bytes
 from course_lib.arguments import number, whole_number
 from course_lib.cost_model import all_reduce_seconds
 from course_lib.explorers.fast_canvas import layer_on_top, log_axis
-from course_lib.explorers.memory_wall import axis_end, count, size
-from course_lib.explorers.star_link import duration, rate_text
-from course_lib.explorers.units import four_digits
+from course_lib.explorers.units import axis_end, count, duration, four_digits, rate_text, size
 from course_lib.explorers.widget import Explorer, Readout, selection
 from course_lib.hardware import ACCELERATORS
 from course_lib.memory import model_state

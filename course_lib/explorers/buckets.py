@@ -21,8 +21,7 @@ from course_lib.cost_model import all_reduce_seconds, terms
 from course_lib.explorers.bars import Bar, Bars, TimeAxis
 from course_lib.explorers.fast_canvas import layer_on_top
 from course_lib.explorers.gpt_layers import gpt_layers
-from course_lib.explorers.memory_wall import size
-from course_lib.explorers.star_link import duration, rate_text
+from course_lib.explorers.units import duration, rate_text, size
 from course_lib.explorers.widget import Explorer, Readout, selection
 from course_lib.palette import color_of
 from course_lib.pictures import Picture

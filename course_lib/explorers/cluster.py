@@ -23,7 +23,7 @@ from matplotlib.patches import Patch, Polygon
 from course_lib.arguments import number, whole_number
 from course_lib.explorers.fast_canvas import layer_on_top, log_axis
 from course_lib.explorers.overlap import COMPUTED, LEAST_MB, MOST_MB, MOST_MICRO_BATCHES, Work
-from course_lib.explorers.star_link import duration, rate_text
+from course_lib.explorers.units import duration, rate_text
 from course_lib.explorers.widget import Explorer, LiveReadout, Readout, selection
 from course_lib.palette import HATCH_COLOR, IDLE_HATCH, color_of
 from course_lib.pictures import Looks, Picture

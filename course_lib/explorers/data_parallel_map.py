@@ -44,8 +44,7 @@ from course_lib.explorers.map_grid import (
     model_near,
     spot,
 )
-from course_lib.explorers.memory_wall import count, size
-from course_lib.explorers.star_link import duration
+from course_lib.explorers.units import count, duration, size
 from course_lib.explorers.widget import Explorer, Readout, selection
 from course_lib.hardware import ACCELERATORS
 from course_lib.palette import color_of

@@ -22,7 +22,7 @@ from matplotlib.transforms import Bbox
 from course_lib.activations import layer_terms, model_bytes
 from course_lib.arguments import one_of, whole_number
 from course_lib.explorers.fast_canvas import layer_on_top, log_axis
-from course_lib.explorers.units import four_digits
+from course_lib.explorers.units import axis_end, count, size
 from course_lib.explorers.widget import Explorer, Readout
 from course_lib.hardware import ACCELERATORS
 from course_lib.memory import RECIPES, largest_model, model_state
@@ -137,16 +137,6 @@ def largest_models(choice: Choice) -> tuple[int, int]:
     return alone, each
 
 
-def size(number: float) -> str:
-    """Bytes as people read them: four digits, decimal units."""
-    return four_digits(number, {"PB": 1e15, "TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1})
-
-
-def count(number: float) -> str:
-    """Parameters as people read them: 6.738 B, 124.4 M."""
-    return four_digits(number, {"T": 1e12, "B": 1e9, "M": 1e6, "k": 1e3, "": 1}).rstrip()
-
-
 # --- the picture ---
 
 _SIZE = (7.4, 5.1)  # inches
@@ -157,7 +147,6 @@ _CLEAR = 4  # pixels between a name and a card's line
 _PARAMETER_TICKS = {10**n: count(10**n) for n in range(7, 14)}
 _BYTE_TICKS = {10**n: size(10**n) for n in range(7, 16)}
 _FEWEST_BYTES, _MOST_BYTES = min(_BYTE_TICKS), max(_BYTE_TICKS)
-_STEPS = (1, 1.5, 2, 3, 5, 7.5, 10)  # where the bars' axis may end, times a power of ten
 _LOOKS: dict[str, Looks] = {
     "weights": {"facecolor": color_of("weights")},
     "gradients": {"facecolor": color_of("gradients")},
@@ -344,12 +333,6 @@ def _put(mark: Line2D, x: float, number: int) -> None:
 def _height(number: int) -> float:
     """Where on the axis of bytes, or at its nearer edge."""
     return log10(min(max(number, _FEWEST_BYTES), _MOST_BYTES))
-
-
-def axis_end(number: float) -> float:
-    """The next round number from ``number`` up."""
-    power = 10.0 ** (len(f"{int(number)}") - 1)
-    return next(step * power for step in _STEPS if step * power >= number)
 
 
 def row_names(choice: Choice) -> tuple[str, str]:

@@ -24,8 +24,7 @@ from course_lib.cost_model import all_reduce_seconds
 from course_lib.explorers.bars import Bar, Bars, TimeAxis, time_unit
 from course_lib.explorers.fast_canvas import layer_on_top, log_axis
 from course_lib.explorers.gpt_layers import gpt_layers
-from course_lib.explorers.memory_wall import axis_end, size
-from course_lib.explorers.star_link import duration, rate_text
+from course_lib.explorers.units import axis_end, duration, rate_text, size
 from course_lib.explorers.widget import Explorer, LiveReadout, Readout, selection
 from course_lib.links import bytes_per_second
 from course_lib.measurements import Measurement

@@ -17,7 +17,7 @@ from matplotlib.lines import Line2D
 from course_lib import cost_model
 from course_lib.arguments import one_of, whole_number
 from course_lib.explorers.fast_canvas import layer_on_top
-from course_lib.explorers.memory_wall import axis_end, size
+from course_lib.explorers.units import axis_end, bytes_text, duration, rate_text, size
 from course_lib.explorers.widget import Explorer, Readout, selection
 from course_lib.palette import color_of
 from course_lib.pictures import Looks, Picture
@@ -75,29 +75,6 @@ def carried(bytes: int, ranks: int) -> tuple[Carried, Carried]:
     traffic = cost_model.traffic("star", bytes, ranks, element_bytes=1)
     root, worker, *_ = map(Carried, traffic.received, traffic.sent)
     return root, worker
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people read them: three digits."""
-    for factor, unit in ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms")):
-        if seconds >= factor:
-            return f"{seconds / factor:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} µs"
-
-
-def rate_text(rate: float) -> str:
-    """A rate as it is sold: in bits per second."""
-    unit, factor = ("Gbit/s", 1e9) if 8 * rate >= 1e9 else ("Mbit/s", 1e6)
-    return f"{8 * rate / factor:g} {unit}"
-
-
-def bytes_text(number: int) -> str:
-    """A tensor's size: in binary units where it is a whole number of them, else in decimal ones."""
-    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        count, rest = divmod(number, 1 << shift)
-        if 1 <= count < 1024 and not rest:
-            return f"{count} {unit}"
-    return size(number)
 
 
 # --- the picture ---

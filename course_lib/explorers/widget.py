@@ -1,4 +1,7 @@
-"""What all explorers share: controls, a picture that follows them, and the same in numbers beside it."""
+"""What all explorers share: controls, a picture that follows them, and the same in numbers beside it.
+
+Stands on ``fast_canvas`` for pictures that follow the hand; an explorer adds its Choice and its Drawing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A bucket: the gradients of some parameters, side by side in one row of memory."""
+"""A bucket: the gradients of some parameters, side by side in one row of memory.
+
+It knows its own row and places, and leaves when and where to reduce to ``bucketed`` and ``channel``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A module whose gradients are averaged over all ranks, bucket by bucket, during the backward pass."""
+"""A module whose gradients are averaged over all ranks, bucket by bucket, during the backward pass.
+
+Hooks of autograd tell when a gradient is there.  Stands on ``buckets`` (which parameters share one),
+``bucket`` and ``channel`` (where reductions run).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The course's all-reduces, or the learner's, inside torch's own DistributedDataParallel."""
+"""The course's all-reduces, or the learner's, inside torch's own DistributedDataParallel.
+
+Stands on ``channel``; DDP itself fills the buckets.
+"""
 
 from collections.abc import Callable
 

@@ -1,4 +1,7 @@
-"""What a function can ask and say while it runs as a rank: its device, a live line, a progress bar."""
+"""What a function can ask and say while it runs as a rank: its device, a live line, a progress bar.
+
+Runs in the rank, and stands on what ``rank_process`` has handed to ``enter``, or on torchrun's environment.
+"""
 
 from __future__ import annotations
 

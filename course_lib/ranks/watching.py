@@ -1,4 +1,8 @@
-"""One call of ``ranks.run``, seen from the notebook: prepare files, watch the ranks, say what went wrong."""
+"""One call of ``ranks.run``, seen from the notebook: prepare files, watch the ranks, say what went wrong.
+
+Stands on ``run_files`` (all that is shared with ranks), ``logbook`` and ``report``; the processes are a
+Starter's affair.
+"""
 
 from __future__ import annotations
 

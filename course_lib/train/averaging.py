@@ -1,4 +1,7 @@
-"""The ways to the mean gradient of all ranks, each in the same loop."""
+"""The ways to the mean gradient of all ranks, each in the same loop.
+
+Stands on ``overlap``, ``data_parallel`` and torch's DDP, which stand in the same form here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A run's state: into a checkpoint from time to time, and out of it on all ranks."""
+"""A run's state: into a checkpoint from time to time, and out of it on all ranks.
+
+Stands on ``checkpoint`` for files and on ``ranks_agree`` for what all ranks must know.
+"""
 
 from __future__ import annotations
 

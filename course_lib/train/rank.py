@@ -1,4 +1,7 @@
-"""What each rank does in a run, inside a process group that is there."""
+"""What each rank does in a run, inside a process group that is there.
+
+Puts the package's parts together: settings, data, loss, a way to average, steps and checkpoints.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What all ranks have to know together, before they start and when one of them has had trouble."""
+"""What all ranks have to know together, before they start and when one of them has had trouble.
+
+Stands on ``gather``: everything is told to everybody, and then each rank decides the same.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Who goes backward and averages: the library's loop, or one of the learner's, and whose all-reduce."""
+"""Who goes backward and averages: the library's loop, or one of the learner's, and whose all-reduce.
+
+Stands on ``averaging`` and ``mine``.
+"""
 
 from __future__ import annotations
 
