@@ -163,6 +163,14 @@ def test_links_lead_somewhere(lesson, tmp_path):
     assert [link for link in links if not (tmp_path / link).exists()] == []
 
 
+def test_a_quiz_of_five_with_folded_answers_stands_before_the_recap(lesson):
+    before, _ = next(pair for pair in pairwise(lesson.cells) if pair[1].id == "recap")
+    questions, _, answers = before.source.partition("<details><summary><b>Answers</b></summary>")
+    assert before.id == "quiz"
+    assert re.findall(r"^(\d)\. ", questions, re.MULTILINE) == list("12345")
+    assert re.findall(r"^\*\*(\d)\.\*\* ", answers, re.MULTILINE) == list("12345")
+
+
 # --- predictions ---
 
 
