@@ -159,7 +159,7 @@ def _graded_cells(notebook: dict) -> dict[str, dict]:
         grade_id, _ = _grading(cell)
         if grade_id in cells:
             raise Unusable(f"Two cells have the grade_id {grade_id:.60}: delete one of them.")
-        if grade_id is not None:
+        if grade_id:
             cells[grade_id] = cell
     return cells
 
