@@ -239,7 +239,7 @@ def scale_over_steps(
     where an interval has no upper end the band goes to the top.  ``batch``: the learner's own, as a line.
     ``noise_scale``: the true one, where it is known.  Raises ValueError when no step has a scale above 0.
     """
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import AutoLocator
 
     from course_lib.pictures import page_wide
 
@@ -261,7 +261,9 @@ def scale_over_steps(
     if batch is not None:
         axes.axhline(batch, **_LINE, ls="--", label="your batch")
     axes.set(xlim=(0, 1.03 * max(measured)), xlabel="step", ylabel=f"noise scale ({unit})")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    steps = AutoLocator()
+    steps.set_params(integer=True)
+    axes.xaxis.set_major_locator(steps)
     _log_axis(axes, "y", least, most, _tick_text)
     axes.set_title(title, loc="left", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)

@@ -27,6 +27,8 @@ from course_lib.overlap.bucket import Bucket, Place, dtype_of
 if TYPE_CHECKING:
     from course_lib.noise_scale import Meter
 
+_BUCKETED_BY = "_bucketed_by"  # an attribute of parameters: the BucketedDataParallel that has them
+
 
 class BucketedDataParallel(torch.nn.Module):
     """Averages gradients over all ranks in buckets, and hides that behind the rest of the backward pass.
@@ -75,7 +77,7 @@ class BucketedDataParallel(torch.nn.Module):
         trained = _trained(module)
         self._buckets = _fill(trained, *limits)
         for _, parameter in trained:
-            parameter._bucketed_by = weakref.ref(self)  # type: ignore[attr-defined]  # not torch's: ours
+            setattr(parameter, _BUCKETED_BY, weakref.ref(self))
         device = self._buckets[0].row.device
         self._all_reduce = channel.apart(all_reduce, device)
         self._channel = channel.beside(device, self._all_reduce) if overlap else channel.InTurn()
@@ -238,7 +240,7 @@ def _trained(module: torch.nn.Module) -> list[tuple[str, torch.nn.Parameter]]:
     if not trained:
         raise ValueError("the module has nothing to train: expected a parameter with requires_grad=True")
     for name, parameter in trained.items():
-        if getattr(parameter, "_bucketed_by", lambda: None)() is not None:
+        if getattr(parameter, _BUCKETED_BY, lambda: None)() is not None:
             raise ValueError(f"{name} is in another BucketedDataParallel already: expected one for a module")
     if len(devices := {str(parameter.device) for parameter in trained.values()}) > 1:
         raise ValueError(f"the parameters are on {' and '.join(sorted(devices))}: expected one device")
