@@ -127,8 +127,7 @@ def _run_folder() -> Iterator[tuple[Starter, RunFiles]]:
 
 def starter_process() -> int | None:
     """The pid of the process that starts ranks, if it is there and can be used."""
-    is_there = isinstance(_starter, ForkServer) and _starter.is_usable
-    return _starter.pid if is_there else None
+    return _starter.pid if isinstance(_starter, ForkServer) and _starter.is_usable else None
 
 
 def _get_starter() -> Starter:
