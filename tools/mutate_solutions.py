@@ -60,11 +60,15 @@ def refuse_broken_solutions(numbers: Iterable[str]) -> None:
 
 
 def run(todo: list[_Work], folder: Path, processes: int) -> None:
+    """Judge mutants, and keep each result at once.  Ended by Ctrl-C, it goes on where it was next time."""
     context = multiprocessing.get_context("spawn")  # each has a server of ranks of its own
-    with ProcessPoolExecutor(processes, context) as pool:
+    pool = ProcessPoolExecutor(processes, context)
+    try:
         waiting = [pool.submit(results.judge, *each) for each in todo]
         for future in tqdm(as_completed(waiting), total=len(waiting), desc="mutants"):
             results.add(folder, future.result())
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def main() -> int:
@@ -78,11 +82,11 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     numbers = arguments.exercises or [*trial.exercises()]
-    if not arguments.report:
-        refuse_broken_solutions(numbers)
-        run(left(work(numbers), results.load(arguments.results), arguments.again), arguments.results,
-            arguments.processes)  # fmt: skip
     todo = work(numbers)
+    if not arguments.report:
+        open_ones = left(todo, results.load(arguments.results), arguments.again)
+        refuse_broken_solutions({number for number, _, _ in open_ones})
+        run(open_ones, arguments.results, arguments.processes)
     found = known(todo, results.load(arguments.results))
     if arguments.report:
         report.REPORT.parent.mkdir(parents=True, exist_ok=True)

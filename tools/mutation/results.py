@@ -92,7 +92,7 @@ def _checks(exercise: Exercise, answer: str) -> Iterable[str]:
 def _difference(number: str, check: str, names: dict) -> str:
     part, right = _of_solution(number, check)
     _, attempts = trial.play(_exercises()[number], check, names, inputs.runs(number, check))
-    return comparing.difference(part, right, attempts)
+    return comparing.difference(part, right, attempts, inputs.allowed(number, check))
 
 
 @cache
