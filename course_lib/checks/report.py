@@ -11,6 +11,7 @@ from course_lib.checks.part import Compared, Part, Recognizer
 from course_lib.checks.playing import limits_of
 
 _SHOWN_IN_FULL = 2  # wrong runs
+ALWAYS_THE_SAME = "The same is returned in all cases: compute it from what is given."
 _FEW = 4  # cases: of fewer it says little that they have something in common
 
 
@@ -106,7 +107,7 @@ def _habit(judgements: Sequence[Judgement]) -> str | None:
     if are_questions or len(cases) < max(_FEW, len(judgements)):
         return None
     if all(compared.got(0) == cases[0].got(0) for compared in cases):
-        return "The same is returned in all cases: compute it from what is given."
+        return ALWAYS_THE_SAME
     if sum(judgement.right for judgement in judgements) == 1:
         return "Only one case is right, as if this had been written for that one. What holds for all of them?"
     return None

@@ -119,7 +119,7 @@ def _list(found: Iterable[Result]) -> list[str]:
     for (exercise, answer), group in groupby(found, key=lambda each: (each.exercise, each.answer)):
         lines.append(f"{exercise[:2]}, `{answer}`:\n")
         for each in group:
-            why = reason(each.answer, each.before, each.after)
+            why = reason(each.answer, each.operator, each.before, each.after)
             seen = f" Seen in {each.differs}." if each.differs else ""
             lines.append(
                 f"- {each.operator}: {_code(each.before)} → {_code(each.after)}.{seen} {why or _UNSAID}"
