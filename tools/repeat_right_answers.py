@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import math
 import multiprocessing
 import sys
 import time
@@ -79,7 +80,7 @@ def _count() -> None:
         number += 1
 
 
-def repeat(todo: list[Check], times: int, minutes: float) -> tuple[Counter[Check], Counter[Check]]:
+def repeat(todo: list[Check], times: int, minutes: float = math.inf) -> tuple[Counter[Check], Counter[Check]]:
     """How often each was run, and how often it failed; in rounds, until the time is over."""
     ran: Counter[Check] = Counter()
     failed: Counter[Check] = Counter()
@@ -101,7 +102,7 @@ def main() -> int:
     parser.add_argument("exercises", nargs="*", help="numbers, such as 03; all by default")
     parser.add_argument("--times", type=int, default=TIMES)
     parser.add_argument("--busy", type=int, default=2, help="loops beside")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="then what is left is left out")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="then what is left is left out")
     parser.add_argument("--messages", action="store_true", help="only parts that pass messages")
     arguments = parser.parse_args()
     todo = checks(arguments.exercises or [f"{number:02}" for number in range(9)], arguments.messages)

@@ -442,6 +442,12 @@ def _configurations() -> Runs:
     for model, card, critical in product(models, cards, (1e5, 6e5, 1e7)):
         rows = tuple(_configuration(random, name) for name in "ABCDEF")
         arguments.append((rows, tuple(model), card, critical))
+    for ranks, stage in product((8, 48), (1, 2)):  # where a byte for each parameter is more than what is left
+        kept = {1: 4, 2: 2}[stage]
+        needed = (kept + (16 - kept) / ranks) * 3e9 + 2 * 6e9
+        for room in (needed * 1.001, needed * 0.999):
+            rows = (("A", ranks, 2, 2, stage, False, 1.0), ("B", 8, 1, 1, 3, True, 5.0))
+            arguments.append((rows, tuple(models[1]), (int(room / 2**20), 400.0, 800.0), 1e9))
     return _alone(arguments)
 
 
@@ -457,7 +463,7 @@ def _configuration(random: Random, name: str) -> tuple:
 
 def _intervals() -> Runs:
     return _alone(
-        [*product((2.0, 45.0, 300.0), (100.0, 9_000.0, 80_000.0), (1, 12, 20_000), (0.2, 7.0, 900.0))]
+        [*product((2.0, 45.0, 300.0), (100.0, 9_000.0, 80_000.0), (1, 12, 20_000), (0.23, 7.1, 903.0))]
     )
 
 
