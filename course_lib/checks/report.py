@@ -11,6 +11,8 @@ from course_lib.checks.part import Compared, Part, Recognizer
 from course_lib.checks.playing import limits_of
 
 _SHOWN_IN_FULL = 2  # wrong runs
+ALWAYS_THE_SAME = "The same is returned in all cases: compute it from what is given."
+_FEW = 4  # cases: of fewer it says little that they have something in common
 
 
 def report(part: Part, judgements: Sequence[Judgement]) -> str:
@@ -35,8 +37,11 @@ def report(part: Part, judgements: Sequence[Judgement]) -> str:
 
 def main_mistake(part: Part, judgements: Sequence[Judgement]) -> str | None:
     """The mistake that explains most, with the world sizes or the kind of case where they tell more."""
+    explanation = _explanation(part, judgements)
     pattern = _cases_pattern(judgements) if part.one_process else _sizes_pattern(judgements)
-    return " ".join(filter(None, (_explanation(part, judgements), pattern))) or None
+    if part.one_process and not explanation and not pattern:
+        return _habit(judgements)
+    return " ".join(filter(None, (explanation, pattern))) or None
 
 
 def _explanation(part: Part, judgements: Sequence[Judgement]) -> str | None:
@@ -92,6 +97,19 @@ def _cases_pattern(judgements: Sequence[Judgement]) -> str | None:
             "Only the case whose answer is not shown is wrong: compute what is returned from what is given, "
             "whatever that is."
         )
+    return None
+
+
+def _habit(judgements: Sequence[Judgement]) -> str | None:
+    """What can be said where no mistake is recognized in the numbers."""
+    cases = [judgement.cases[0] for judgement in judgements if judgement.cases]
+    are_questions = all(judgement.secret for judgement in judgements)
+    if are_questions or len(cases) < max(_FEW, len(judgements)):
+        return None
+    if all(compared.got(0) == cases[0].got(0) for compared in cases):
+        return ALWAYS_THE_SAME
+    if sum(judgement.right for judgement in judgements) == 1:
+        return "Only one case is right, as if this had been written for that one. What holds for all of them?"
     return None
 
 

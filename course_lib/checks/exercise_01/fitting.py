@@ -23,6 +23,7 @@ _SITUATIONS = (
     ("llama-2-70b", "rtx-3060", 1, 512),
     _SECRET,
 )
+_TO_THE_LAST_BYTE = ("gpt-2-small", 5, 2, 1024)  # model, layers, micro-batch, sequence
 ONE_LAYER = (
     "The activations of one layer only are counted. Each layer keeps its own until the backward pass comes "
     "to it, and the logits are kept as well."
@@ -36,7 +37,14 @@ def _draw(ranks: int) -> list[Case]:
         arguments = (model, ACCELERATORS[card].memory_bytes, micro_batch, sequence)
         title = f"{model} on {card}, micro-batch {micro_batch}, sequence {sequence}"
         cases.append(Case.alone(title, arguments, _most_layers(*arguments), situation == _SECRET))
-    return cases
+    return [*cases[:-1], _to_the_last_byte(*_TO_THE_LAST_BYTE), cases[-1]]
+
+
+def _to_the_last_byte(model: str, layers: int, micro_batch: int, sequence: int) -> Case:
+    """What takes all of the memory still fits."""
+    memory_bytes = needed(replace(CONFIGS[model], layers=layers), micro_batch, sequence)
+    title = f"{model} where not a byte is left over, micro-batch {micro_batch}, sequence {sequence}"
+    return Case.alone(title, (model, memory_bytes, micro_batch, sequence), layers)
 
 
 def needed(config: TransformerConfig, micro_batch: int, sequence: int) -> int:
@@ -136,6 +144,10 @@ MOST_LAYERS = Part(
             "The master weights are forgotten: mixed-adam takes 16 bytes per parameter, not 12.",
         ),
         *(AsIf(_with_memory(unit), "GiB are taken for GB: compare both in bytes.") for unit in _UNITS),
+        AsIf(
+            _when_needed_is(lambda config, *batch: needed(config, *batch) + 1),
+            "Where all of the memory is taken, to the last byte, the model still fits.",
+        ),
         AsIf(
             lambda *arguments: _most_layers(*arguments) + 1,
             "This many layers do not fit any more: the last number that fits is one less.",

@@ -17,7 +17,7 @@ _SITUATIONS = (
     ("ring", 8, 1011, "float32"),
     ("ring", 5, 4, "float64"),
     ("ring", 3, 1000, "bfloat16"),
-    ("ring", 1, 1000, "float32"),
+    ("star", 1, 1000, "float32"),
     _SECRET,
 )
 
@@ -46,10 +46,17 @@ def _both_directions(algorithm: str, ranks: int, *size: int) -> int:
     )
 
 
+def _never_alone(algorithm: str, ranks: int, *size: int) -> int:
+    """The formulas of two ranks, for one."""
+    alone = algorithm != "ring" and ranks == 1
+    return max(_of_ranks(algorithm, 2 if alone else ranks, *size))
+
+
 BUSIEST_DIRECTION = Part(
     "busiest_direction(algorithm, ranks, elements, element_bytes)",
     _draw,
     mistakes.in_bytes(
+        *as_if("One rank alone sends nothing.", _never_alone),
         *as_if(
             "Both directions of the link are added up. They work at the same time, so neither is busier for "
             "what the other one carries: count one.",

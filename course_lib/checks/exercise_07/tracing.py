@@ -99,6 +99,7 @@ _SITUATIONS: dict[str, tuple[list[Span], int]] = {
     "three buckets, each waits for the one before": (_QUEUE, 0),
     "two steps": ([*_TWO_BUCKETS, *_later(_QUEUE, 4, steps=1)], 0),
     "two ranks, the other one is late: rank 1": ([*_LATE, *_FAST], 1),
+    "two ranks, the other one is early: rank 0": ([*_LATE, *_FAST], 0),
     "two buckets under way at the same time": (_AT_ONCE, 0),
     "a hook waits inside the backward pass": (_IN_HOOK, 0),
     "spans of blocks, and of the layers in them": (_NESTED, 0),
@@ -315,6 +316,8 @@ HIDDEN_AND_EXPOSED = Part(
         *as_if(
             "Spans of other ranks are counted, too. Only what this rank computes hides what it sends.",
             _swept(lambda trace, rank: trace),
+            _swept(lambda trace, rank: [span for span in trace if span.rank >= rank]),
+            _swept(lambda trace, rank: [span for span in trace if span.rank <= rank]),
         ),
         *as_if(
             "Only one of the steps is counted: the sums over all of them are asked for.",

@@ -36,7 +36,8 @@ _SITUATIONS: dict[str, tuple[Sequence[tuple], Trained, Card, float]] = {
          ("D", 64, 1, 16, 1, True, 1.47), ("E", 8, 64, 2, 0, False, 8.8)), _XL, _A100, 8e5),
     "a model of 7B on H100": (
         (("A", 8, 64, 1, 0, False, 11.9), ("B", 64, 4, 2, 2, False, 1.85), ("C", 8, 16, 1, 2, False, 3.23),
-         ("D", 4, 16, 5, 1, False, 14.5), ("E", 2, 16, 3, 1, False, 8.7), ("F", 4, 16, 5, 2, False, 14.9)),
+         ("D", 4, 16, 5, 1, False, 14.5), ("E", 2, 16, 3, 1, False, 8.7), ("F", 4, 16, 5, 2, False, 14.9),
+         ("G", 8, 8, 7, 2, False, 10.1)),
         _SEVEN, _H100, 1.5e6),
     "a model of 1.07B on RTX 3090, at both limits": (
         (("A", 16, 2, 4, 0, False, 5.1), ("B", 16, 4, 4, 0, False, 7.8), ("C", 16, 4, 4, 0, True, 9.9),
@@ -166,6 +167,11 @@ def _by_stage(**changed: tuple[float, float]) -> _Of:
     return compute
 
 
+def _whole_bytes(each: Configuration, model: Trained) -> float:
+    whole, divided = _STAGES[each.zero_stage]
+    return (whole + divided // each.ranks) * model.parameters
+
+
 def _times(factor: Callable[[Configuration, Trained, Card], float]) -> _Utilization:
     return lambda *facts: factor(*facts) * _utilization(*facts)
 
@@ -271,6 +277,10 @@ BEST = Part(
             "Stage 1 divides master weights and moments, 12 bytes: weights and gradients, 4 bytes, stay.",
             Choice(state=_by_stage(stage1=(2, 14))),
             Choice(state=_by_stage(stage1=(8, 8))),
+        ),
+        *as_if(
+            "The bytes of a parameter are rounded down. A part of one is seldom whole.",
+            Choice(state=_whole_bytes),
         ),
         *as_if(
             "All 16 bytes are divided by N, in each stage. Stage 0 divides nothing, stage 1 leaves 4 on each "

@@ -81,6 +81,8 @@ _SITUATIONS: dict[str, tuple[Work, Cluster]] = {
     "64 ranks scatter by 6%, K = 4": (_large(4), _cluster(64, 10e-6, 12.5e9, jitter=0.06)),
     "3 ranks, many small buckets, 500 µs a message, K = 1": (_cut_small(1), _cluster(3, 5e-4, 3.125e9)),
     "512 ranks, many small buckets, K = 2": (_cut_small(2), _cluster(512, 20e-6, 25e9)),
+    "4 ranks, one takes 1.5 times as long, the backward pass goes on to the inputs, K = 1": (
+        _going_on(_small(1)), _cluster(4, 10e-6, 50e9, slow={1: 1.5})),
     "1 rank, the backward pass goes on to the inputs, K = 2": (
         _going_on(_small(2)), _cluster(1, 20e-6, 25e9)),
     "32 ranks, a slow link and a slow rank, K = 2": (
@@ -136,8 +138,8 @@ def _until_the_last(times: Times, seconds: Sequence[float], end: float) -> float
 class Step:
     """How the seconds are found by a formula; what is not given is right.
 
-    ``pace``, ``pace_of_ready`` and ``pace_of_optimizer`` take the ranks' factors.  ``total`` puts together
-    the seconds of the K passes, those that are exposed, and the optimizer's; K comes last.
+    ``pace`` and those of parts of the step take the ranks' factors.  ``total`` puts together the seconds of
+    the K passes, those that are exposed, and the optimizer's; K comes last.
     """
 
     messages: Callable[[int], float] = lambda n: 2 * (n - 1)
@@ -145,6 +147,7 @@ class Step:
     link: Callable[[Sequence[float]], float] = min
     pace: Callable[[Sequence[float]], float] = max
     pace_of_ready: Callable[[Sequence[float]], float] | None = None
+    pace_of_passes: Callable[[Sequence[float]], float] | None = None
     pace_of_optimizer: Callable[[Sequence[float]], float] | None = None
     begins: Callable[[float, int], float] = lambda a_pass, k: (k - 1) * a_pass
     start: queueing.Start = queueing.when_both
@@ -161,7 +164,7 @@ class Step:
         seconds = [self._ring(size, cluster) for size in work.bucket_bytes]
         begin = self.begins(pace * work.pass_seconds, work.micro_batches)
         times = queueing.queued([begin + ready_pace * each for each in work.ready], seconds, self.start)
-        passes = work.micro_batches * pace * work.pass_seconds
+        passes = work.micro_batches * (self.pace_of_passes or self.pace)(cluster.factors) * work.pass_seconds
         exposed = self.exposed(times, seconds, passes)
         return self.total(passes, exposed, optimizer, work.micro_batches)
 
@@ -254,6 +257,10 @@ STEP_SECONDS = Part(
             "The slowest rank's gradients are ready later, too: its factor belongs to `ready` as well.",
             Step(pace_of_ready=_usual),
             Step(pace_of_ready=mean),
+        ),
+        *_as_if(
+            "The slowest rank's backward pass ends later, too, where it goes on after the last bucket.",
+            Step(pace_of_passes=_usual),
         ),
         *_as_if(
             "The slowest rank's optimizer takes longer, too.",

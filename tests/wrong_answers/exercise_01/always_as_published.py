@@ -1,7 +1,7 @@
 """No layer is added or left out.  For llama-2-7b, 24 layers would tell of one layer's activations."""
 
 PART = "most_layers"
-SENTENCE = "0 of 8 cases are right."
+SENTENCE = "The same is returned in all cases: compute it from what is given."
 UNSAID = "The activations of one layer only are counted."
 
 

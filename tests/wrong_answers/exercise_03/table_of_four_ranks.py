@@ -1,7 +1,7 @@
 """Right for the four ranks of the lesson's pictures only."""
 
 PART = "chunk_to_send"
-SENTENCE = "1 of 6 cases are right."
+SENTENCE = "Only one case is right, as if this had been written for that one."
 
 
 def chunk_to_send(rank, step, ranks):
