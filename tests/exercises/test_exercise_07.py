@@ -202,7 +202,7 @@ def test_a_case_is_what_the_function_is_called_with():
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (("hidden", 1), "did you mean 'hidden_and_exposed'"),
-    (("bucket_times", 9), "number=9: expected 1 to 8"),
+    (("bucket_times", 10), "number=10: expected 1 to 9"),
     (("bucket_times", 0), "number=0: expected a positive whole number"),
 ])  # fmt: skip
 def test_a_case_that_there_is_not_is_refused(arguments, message):

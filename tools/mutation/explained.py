@@ -45,6 +45,11 @@ _REASONS: Sequence[tuple[str, str, str]] = (
     ("step_seconds", r"// n ", "Off by less than a byte."),
     ("step_seconds", r"free = -1.0", "Buckets are complete after second 0, so the network is free by then."),
     ("step_seconds", r"in it computed", "It is the same in each turn."),
+    ("train", r"append\(step_loss\)", "A tensor with one number is taken for the number."),
+    ("train", r"step_loss \+= loss$", "The backward pass has let go of the activations by then."),
+    ("train", r"tensor\(sum\(", "Whole numbers of samples divide as floats do."),
+    ("checkpoint_every", r"// step_seconds", "Rounded down twice is rounded down."),
+    ("train", r"zeros\(\(\)\)", "The loss is summed in float32, and right to 7 digits: it is allowed."),
     ("train", r"in reversed\(list\(optimizer", "Each group gets the same learning rate."),
     ("train", r"in it micro_batches", "The same micro-batches, once for each group."),
     # --- exercise 07 ---

@@ -99,11 +99,11 @@ _SITUATIONS: dict[str, tuple[list[Span], int]] = {
     "three buckets, each waits for the one before": (_QUEUE, 0),
     "two steps": ([*_TWO_BUCKETS, *_later(_QUEUE, 4, steps=1)], 0),
     "two ranks, the other one is late: rank 1": ([*_LATE, *_FAST], 1),
-    "two ranks, the other one is early: rank 0": ([*_LATE, *_FAST], 0),
     "two buckets under way at the same time": (_AT_ONCE, 0),
     "a hook waits inside the backward pass": (_IN_HOOK, 0),
     "spans of blocks, and of the layers in them": (_NESTED, 0),
     "waits that nobody has recorded": (_UNRECORDED, 0),
+    "two ranks, the other one is early: rank 0": ([*_LATE, *_FAST], 0),
     _SECRET: ([*_TOGETHER, *_later(_TOGETHER, 8, steps=1)], 2),
 }
 
