@@ -16,6 +16,11 @@ from tests.classroom.learners import NEIGHBORS, part_of
 LONG = pytest.mark.long
 
 
+def some(names, *quick):
+    """These for every test run, the others for the long one."""
+    return [name if name in quick else pytest.param(name, marks=LONG) for name in names]
+
+
 def neighbors(*lines):
     """An answer that does something else first."""
     body = "\n".join(f"    {line}" for line in lines)
@@ -38,12 +43,9 @@ ATTACKS = {
     "no end": (neighbors("while True:", "    time.sleep(1)"), {"hang"}),
     "prints a pass line": (neighbors("print('6 of 6 world sizes are right.\\n1.0')"), {"wrong"}),
 }  # fmt: skip
-QUICK = {"ends Python", "prints a pass line", "fills the disk"}
 
 
-@pytest.mark.parametrize("name", [
-    name if name in QUICK else pytest.param(name, marks=LONG) for name in ATTACKS
-])  # fmt: skip
+@pytest.mark.parametrize("name", some(ATTACKS, "ends Python", "prints a pass line", "fills the disk"))
 def test_an_attack_gets_its_line_and_no_points(learner, player, name):
     text, expected = ATTACKS[name]
     part = learner("00").answer(neighbors=text).part(player, "neighbors")
@@ -71,7 +73,7 @@ PATCHES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PATCHES)
+@pytest.mark.parametrize("name", some(PATCHES, "what plays", "pickle"))
 def test_what_is_patched_in_the_learners_process_earns_nothing(learner, player, name):
     text = f"{PATCHES[name]}\ndef neighbors(rank, ranks):\n    return 'no answer'"
     part = learner("00").answer(neighbors=text).part(player, "neighbors")
@@ -96,7 +98,7 @@ LIARS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", LIARS)
+@pytest.mark.parametrize("name", some(LIARS, "an object that is equal to all", "harm when it is unpickled"))
 def test_objects_that_lie_or_harm_earn_nothing(learner, player, name):
     mark = learner("00").answer(neighbors=LIARS[name]).marked(player, "neighbors")
     assert part_of(mark, "neighbors").points == 0

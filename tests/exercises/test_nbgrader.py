@@ -115,6 +115,7 @@ def _checks_of(cells, answered):
     return count
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_from_the_source_to_the_grades(tmp_path):
     """A student's answer that is wrong on two ranks only gets the shares that the checks give."""
@@ -133,6 +134,7 @@ def test_from_each_source_to_the_grades(tmp_path, source):
     drive(tmp_path, source)
 
 
+@pytest.mark.long
 def test_a_failure_leaves_no_gradebook_behind(tmp_path):
     begin(tmp_path, FIRST)
     (folder_of(tmp_path, "source") / FIRST.name).write_text("no notebook")
