@@ -16,23 +16,25 @@ NOTEBOOKS = $(wildcard notebooks/*.ipynb exercises/solutions/*.ipynb)
 PYTEST = PATH="$(CURDIR)/.venv-test/bin:$$PATH" $(TEST_PYTHON) -m pytest \
 	-n 3 --dist loadfile --no-loadscope-reorder --nbval --nbval-cell-timeout=120 tests $(NOTEBOOKS)
 
-.PHONY: help lab test test-all lint lock clean environment test-environment
+.PHONY: help lab test test-all lint lock clean student wheels environment test-environment tests-are-here
 
 help:
 	@echo "make lab        open JupyterLab on lesson 0, in your own copy of the course: my_course/"
 	@echo "make test       run the tests (some twelve minutes)"
 	@echo "make test-all   run all tests, also the long ones"
 	@echo "make lint       check the style of code and notebooks"
+	@echo "make student    write course-student.zip, the course without solutions, for a class"
+	@echo "make wheels     download all packages into wheels/, for a room without internet"
 	@echo "make lock       write requirements.lock anew from pyproject.toml (ARGS=--upgrade: newest versions)"
 	@echo "make clean      remove the virtual environments and caches; my_course/ stays"
 
 lab: environment
 	@.venv/bin/course lab $(ARGS)
 
-test: test-environment
+test: tests-are-here test-environment
 	@$(PYTEST) -m "not long" $(ARGS)
 
-test-all: test-environment
+test-all: tests-are-here test-environment
 	@$(PYTEST) $(ARGS)
 
 lint: test-environment
@@ -48,6 +50,13 @@ lock:
 		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
 		--output-file requirements.lock pyproject.toml $(ARGS)
 
+student:
+	@$(PYTHON) tools/student_copy.py $(ARGS)
+
+# By the environment's own pip, since its Python decides which packages fit.
+wheels: environment
+	@.venv/bin/python tools/wheels.py wheels $(ARGS)
+
 clean:
 	rm -rf .venv .venv-test .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -57,3 +66,7 @@ environment:
 
 test-environment:
 	@$(PYTHON) tools/environment.py .venv-test test classroom dev
+
+# Learners' copies have none.
+tests-are-here:
+	@test -d tests || { echo "The tests are not in this copy of the course."; exit 1; }

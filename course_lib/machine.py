@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
@@ -29,6 +30,17 @@ def memory_limit(cgroup: Path = CGROUP) -> int | None:
     """
     limits = [limit for limit in (_physical_memory(), _cgroup_memory_limit(cgroup)) if limit is not None]
     return min(limits, default=None)
+
+
+def processor_share(seconds: float = 0.05) -> float:
+    """Share of a core that this thread gets right now, above 0 and up to 1: it computes for so many seconds.
+
+    On a calm machine it is about 1.  Where others compute as well, it takes longer than ``seconds``.
+    """
+    began, until = time.perf_counter(), time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
+    return min(1.0, seconds / (time.perf_counter() - began))
 
 
 def _cores_in_affinity_mask() -> int:

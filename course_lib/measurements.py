@@ -9,9 +9,9 @@
 Each point is the median of its repeats.  In a working copy it is kept, a line of ``measurements.jsonl`` each,
 and explorers draw it again.  Outside of one, as in the reference notebooks, points live in the kernel only.
 
-Where the repeats of a point differ by more than 40% the machine has other work, and its times say little
-about the network: then the course's own points, recorded on a calm machine, are shown instead, and that is
-said.
+Where the repeats of a point differ by more than 40%, or the notebook does not get a core for itself, the
+machine has other work, and its times say little about the network: then the course's own points, recorded on
+a calm machine, are shown instead, and that is said.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from course_lib import working_copy
-from course_lib.machine import memory_limit, usable_cores
+from course_lib.machine import memory_limit, processor_share, usable_cores
 
 if TYPE_CHECKING:
     from course_lib.links import Links
@@ -114,17 +114,27 @@ class Series:
         """
         if not self._points:
             raise ValueError(f"series {self.name!r} has no point: expected add() before finish()")
-        widest = max(point.spread for point in self._points)
-        if widest <= CALM:
+        busy = _why_busy(max(point.spread for point in self._points))
+        if not busy:
             keep(self._points)
             return Shown(tuple(self._points), "measured here")
-        busy = f"This machine was busy: the repeats of one point differ by {widest:.0%}."
         stand_in = recorded(self.name)
         if not stand_in:
             return Shown(tuple(self._points), "measured here, on a busy machine",
                          f"{busy} Do not trust these points.")  # fmt: skip
         origin = origin_of(stand_in[0])
         return Shown(tuple(stand_in), origin, f"{busy} So these points were {origin}.")
+
+
+def _why_busy(widest: float) -> str:
+    """What tells that the machine has other work; "" if nothing does."""
+    if widest > CALM:
+        return f"This machine was busy: the repeats of one point differ by {widest:.0%}."
+    share = processor_share()
+    # Where all repeats are slow alike, they do not differ.
+    if 1 / share - 1 > CALM:
+        return f"This machine was busy: the notebook got {share:.0%} of a core."
+    return ""
 
 
 def spread(values: Iterable[float]) -> float:

@@ -238,6 +238,8 @@ def in_error(attempt: Attempt) -> str | None:
 
 def _in_hang(attempt: Attempt) -> str | None:
     doing = [state.doing for state in attempt.error.states]
+    if not doing:  # it was ended from outside
+        return None
     if all(text.startswith("waits in send") for text in doing):
         return "Deadlock: every rank waits until its message is received, and nobody has come to receive."
     if all(text.startswith("waits in recv") for text in doing):

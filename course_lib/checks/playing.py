@@ -42,7 +42,8 @@ def attempts(part: Part, function: Callable, play: Play) -> Iterable[Attempt]:
     for size, cases in part.runs():
         skipped = Attempt(size, cases, skipped=True, limits=limits)
         attempt = skipped if hangs >= MOST_HANGS else _play_in_turn(function, cases, limits, play)
-        hangs += MOST_HANGS if is_endless(attempt) or is_flood(attempt) else is_hang(attempt)
+        # What ends the process that starts ranks costs as much time as a hang: torch is imported anew.
+        hangs += MOST_HANGS if is_endless(attempt) or is_flood(attempt) else _costs_time(attempt)
         yield attempt
 
 
@@ -148,6 +149,10 @@ def _shared(value: Any, arguments: tuple) -> str:
     if any(overlap(one, other) for one in returned for other in given):
         return "an argument"
     return "each other" if any(overlap(*pair) for pair in combinations(returned, 2)) else ""
+
+
+def _costs_time(attempt: Attempt) -> bool:
+    return isinstance(attempt.error, ranks.RanksError) and (is_hang(attempt) or not attempt.error.states)
 
 
 def is_hang(attempt: Attempt) -> bool:

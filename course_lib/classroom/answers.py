@@ -15,7 +15,8 @@ def run_cell(file: str, text: str, defined: dict) -> Exception | SystemExit | No
     """
     know_lines(file, text)
     try:
-        exec(compile(text, file, "exec"), defined)
+        # Not with this module's own `from __future__`, which a notebook has not.
+        exec(compile(text, file, "exec", dont_inherit=True), defined)
     except (Exception, SystemExit) as error:
         return error
     return None

@@ -24,8 +24,6 @@ from course_lib.classroom.submission import MASTERS, exercises
 from course_lib.machine import usable_cores
 from course_lib.working_copy import write_atomically
 
-SEED = "course"
-
 
 class CannotMark(Exception):
     """Nothing can be marked as asked; str() says why and what to do."""
@@ -42,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--reports", type=Path, metavar="FOLDER", help="also write a page per student, and one of the class")
     add("--exercises", metavar="00,03", help="only exercises with these numbers")
     add("--jobs", type=int, metavar="N", help="students at a time (default: one per core)")
-    add("--seed", default=SEED, metavar="TEXT", help="inputs are drawn from it (default: the same each time)")
+    add("--seed", metavar="TEXT", help="inputs are drawn from it (default: a secret, kept with the marks)")
     add("--again", action="store_true", help="mark everybody anew")
     add("--no-jail", action="store_true", help="where no jail is to be had: learners' code gets your rights")
 
@@ -84,10 +82,13 @@ def _refuse_bad_outputs(arguments: argparse.Namespace) -> None:
 def _plan(arguments: argparse.Namespace) -> tuple[Plan, int]:
     chosen = tuple(_chosen(arguments.exercises))
     is_jailed = not arguments.no_jail
+    store = MarkStore(arguments.csv.with_name(f".{arguments.csv.name}.marks"))
+    arguments.seed = arguments.seed or store.seed()
     make_marker, most_jobs = markers(arguments.seed, is_jailed)
+    if is_jailed:
+        _refuse_what_would_be_seen((MASTERS.parent, arguments.folder))
     jobs = arguments.jobs or usable_cores()
     course = digest_of_course(MASTERS, (arguments.seed, str(is_jailed), *chosen))
-    store = MarkStore(arguments.csv.with_name(f".{arguments.csv.name}.marks"))
     return Plan(chosen, MASTERS, course, store, make_marker, arguments.again), min(jobs, most_jobs or jobs)
 
 
@@ -121,6 +122,15 @@ def markers(seed: str, is_jailed: bool):
         )
     make = functools.partial(student_marker.StudentMarker, seed=seed, is_jailed=is_jailed)
     return make, jail.most_at_once() if is_jailed else None
+
+
+def _refuse_what_would_be_seen(secrets: Sequence[Path]) -> None:
+    """A jail shows Python and the system's files; what lies among them is seen, too."""
+    from course_lib.classroom import jail
+
+    for secret in secrets:
+        if (shown := jail.shown_with(secret)) is not None:
+            raise CannotMark(f"{secret} lies in {shown}, which learners' code can read: put it elsewhere.")
 
 
 class _Bar:

@@ -42,9 +42,9 @@ class JailLimits:
 
     memory: int = 4 << 30
     address_space: int = 3 << 30  # torch takes 1 by itself
-    processes: int = 500  # threads count, too; eight ranks have about a hundred
+    processes: int = 300  # threads count, too; eight ranks have about a hundred
     scratch: int = 200 << 20
-    open_files: int = 1024
+    open_files: int = 256
 
 
 class NoJail(Exception):
@@ -72,6 +72,12 @@ def refusal() -> str | None:
         return None
     said = tried.stderr.strip().splitlines() or ["it says nothing"]
     return f"bubblewrap can't make a jail here: {said[-1]}. Containers may forbid user namespaces."
+
+
+def shown_with(path: Path) -> Path | None:
+    """The folder that learners' code can read in which a path lies, if any does."""
+    folders = {Path(name).resolve() for name in (*_SYSTEM, *_python_folders())}
+    return next((folder for folder in sorted(folders) if path.resolve().is_relative_to(folder)), None)
 
 
 def most_at_once() -> int | None:
@@ -200,7 +206,9 @@ def _settings() -> Iterator[str]:
         "LANG": "C.UTF-8",
         "PYTHONPATH": str(_library().parent),
         "PYTHONDONTWRITEBYTECODE": "1",
-        "PYTHONNOUSERSITE": "1",  # else what a learner leaves in the home folder would run in the next start
+        # Else what a learner leaves in the home folder would run in the next start of Python.
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONSAFEPATH": "1",
     }
     for name, value in settings.items():
         yield from ("--setenv", name, value)

@@ -8,20 +8,23 @@ memory of another one.  So what a function returns on a rank can't come from els
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
+import signal
 import socket
 import sys
 import tempfile
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from course_lib.checks import playing
-from course_lib.classroom import answers, wire
+from course_lib.classroom import answers, system_calls, wire
 from course_lib.classroom.jail import READY
+from course_lib.ranks import launch
 from course_lib.ranks.fork_server import SEALED, can_fork, seal
 from course_lib.ranks.watching import Limits
 
@@ -76,11 +79,32 @@ def main() -> None:
     if can_fork():
         seal()
         os.environ[SEALED] = "1"
+    is_jailed = os.getpid() == 1
+    if is_jailed:
+        system_calls.forbid()
     channel = socket.socket(fileno=0)
     channel.sendall(READY)
     while size := int.from_bytes(_receive(channel, 8), "big"):
-        answer = json.dumps(_answer(pickle.loads(_receive(channel, size)))).encode()
+        request = pickle.loads(_receive(channel, size))
+        if is_jailed:
+            _end_what_is_left()
+        answer = json.dumps(_answer(request)).encode()
         channel.sendall(len(answer).to_bytes(8, "big") + answer)
+
+
+def _end_what_is_left() -> None:
+    """End what has outlived its run, since it could read the arguments of all ranks in the next one.
+
+    It can: whoever ends the process that starts ranks is no longer ended by it.
+    """
+    alone = {os.getpid(), launch.starter_process()}
+    while {int(entry) for entry in os.listdir("/proc") if entry.isdigit()} - alone:
+        # Everything but this process, also the one that starts ranks; at once, or a process that forks
+        # again and again would be missed.
+        os.kill(-1, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.waitpid(-1, 0)
 
 
 def _receive(channel: socket.socket, size: int) -> bytes:
@@ -148,9 +172,17 @@ def _define(cells: Cells) -> dict[str, str]:
     module = sys.modules["__main__"] = types.ModuleType("__main__")
     global _defined
     _defined = vars(module)
+    _defined["get_ipython"] = _NoShell
     exec(cells.imports, _defined)
     errors = {name: answers.run_cell(_file(name), text, _defined) for name, text in cells.answers.items()}
     return {name: f"{type(error).__name__}: {error}"[:500] for name, error in errors.items() if error}
+
+
+class _NoShell:
+    """In place of IPython, which a rank has not: magics and commands do nothing there."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *arguments, **named: None
 
 
 def _file(name: str) -> str:

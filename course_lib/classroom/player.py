@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import pickle
+import time
 from collections.abc import Callable, Sequence
 
 from course_lib import ranks
@@ -14,9 +16,9 @@ from course_lib.classroom.jailed import Cells, Look, Play
 from course_lib.ranks.watching import Limits
 
 _START = "from course_lib.classroom.jailed import main; main()"
-_MOST_BYTES = 1 << 28  # of an answer
+_MOST_BYTES = 1 << 26  # of an answer; right ones have a few hundred thousand
 _SECONDS_TO_SPARE = 60  # for starting ranks, and for the report of a hang
-_SECONDS_TO_START = 180  # importing torch from a cold network disk
+_SECONDS_TO_START = 180  # importing torch from a cold network disk, for the first time
 
 
 class SpoiledRun(ranks.RanksError):
@@ -26,20 +28,28 @@ class SpoiledRun(ranks.RanksError):
 class Player:
     """A jail that is started when it is needed, and anew when something has ended it.
 
-    ``number`` tells jails apart that are there at the same time.
+    ``number`` tells jails apart that are there at the same time.  After ``seconds`` in all nothing more is
+    played, so that nobody holds up a class for hours.
     """
 
-    def __init__(self, number: int = 0, limits: JailLimits | None = None, is_jailed: bool = True):
+    def __init__(
+        self,
+        number: int = 0,
+        limits: JailLimits | None = None,
+        is_jailed: bool = True,
+        seconds: float = math.inf,
+    ):
         self._number, self._limits, self._is_jailed = number, limits or JailLimits(), is_jailed
+        self._seconds, self._until = seconds, time.monotonic() + seconds
         self._jail: Jail | None = None
-        self._is_closed = False
+        self._has_started = self._is_closed = False
 
     def look(self, cells: Cells, names: Sequence[str]) -> wire.Looked:
         """What the cells define; raises RanksError if they don't come to an end."""
         texts, error, _ = self._ask(Look(cells, names), _SECONDS_TO_SPARE)
         try:
             if error is None:
-                return wire.looked_from_text("".join(texts))
+                return wire.looked_from_text("".join(texts), cells.answers, names)
         except wire.BadReply as problem:
             error = _spoiled(problem)
         raise error
@@ -74,9 +84,12 @@ class Player:
         """What ranks return, as text; the error that ended them; what they print."""
         if self._is_closed:
             raise NoJail("Marking was stopped.")
+        if time.monotonic() > self._until:
+            return [], ranks.RanksHung(f"Left out: all together took more than {self._seconds:g} s."), ""
         if self._jail is None:
             self._jail = Jail(["-c", _START], self._number, self._limits, self._is_jailed)
-            seconds += _SECONDS_TO_START
+            seconds += 0 if self._has_started else _SECONDS_TO_START
+            self._has_started = True
         try:
             return wire.ended(wire.reply(self._jail.ask(pickle.dumps(request), seconds, _MOST_BYTES)))
         except JailEnded as ended:

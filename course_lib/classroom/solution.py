@@ -35,13 +35,19 @@ def main(arguments: argparse.Namespace) -> int:
     """Ask, and show the solution if the answer is yes."""
     path = find(arguments.exercise)
     if path is None:
-        print(f"There is no solution of exercise {arguments.exercise} here.")
+        print(_why_none(arguments.exercise))
         return 1
     if not arguments.yes and not _has_tried(path.stem):
         print("Then try first: each part has hints, folded below it.")
         return 1
     print(text(path))
     return 0
+
+
+def _why_none(number: str) -> str:
+    if not SOLUTIONS.is_dir():
+        return "Solutions are not in this copy of the course: your instructor has them."
+    return f"There is no solution of exercise {number} here."
 
 
 def _has_tried(exercise: str) -> bool:

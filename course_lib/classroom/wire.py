@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 from course_lib import ranks
@@ -20,6 +20,9 @@ from course_lib.checks.values import PERIOD, Module, Tensor, Unknown, is_large
 _NUMBERS = (bool, int, float)
 _ERRORS = {"failed": ranks.RankFailed, "hung": ranks.RanksHung}
 _MOST_CHARACTERS = 1 << 24
+_MOST_OF_A_RANK = 1 << 22  # characters; read, they can take twenty times as many bytes, and are kept
+_LONGEST_ERROR = 500
+_MOST_DIMENSIONS, _LARGEST_DIMENSION = 64, 1 << 40  # else multiplying them could take hours
 
 
 class BadReply(Exception):
@@ -36,7 +39,7 @@ def played_to_text(played: Sequence[Played]) -> str:
 
 def played_from_text(text: str, calls: int) -> list[Played]:
     """The opposite; raises BadReply."""
-    rows = _list(_json(text))
+    rows = _list(_of_a_rank(text))
     if len(rows) != calls:
         raise BadReply(f"a rank returned {len(rows)} results of {calls} calls")
     try:
@@ -120,10 +123,12 @@ def _tensor(fields: Any) -> Tensor:
         raise BadReply("a tensor of other fields")
     dtype, shape, numbers, layout, digest = fields
     sizes = tuple(_typed(size, int) for size in _list(shape))
+    if len(sizes) > _MOST_DIMENSIONS or any(not 0 <= size <= _LARGEST_DIMENSION for size in sizes):
+        raise BadReply("a tensor of a shape that none has")
     if any(not isinstance(number, _NUMBERS) for number in _list(numbers)):
         raise BadReply("a tensor of something else than numbers")
     expected = PERIOD if is_large(sizes) else math.prod(sizes)
-    if len(numbers) != expected or any(size < 0 for size in sizes):
+    if len(numbers) != expected:
         raise BadReply(f"a tensor of shape {sizes} with {len(numbers)} numbers")
     return Tensor(_text(dtype), sizes, tuple(numbers), _text(layout), _text(digest))
 
@@ -185,6 +190,12 @@ def _json(text: str | bytes) -> Any:
         raise BadReply("it is not JSON") from None
 
 
+def _of_a_rank(text: str) -> Any:
+    if len(text) > _MOST_OF_A_RANK:
+        raise BadReply(f"a rank returned {len(text):,} characters")
+    return _json(text)
+
+
 def _item(data: Any, name: str) -> Any:
     if name not in _typed(data, dict):
         raise BadReply(f"{name} is missing")
@@ -232,11 +243,15 @@ def ended(data: dict) -> tuple[list[str], ranks.RanksError | None, str]:
     return [] if error else [_text(each) for each in _list(_item(data, "results"))], error, printed
 
 
-def looked_from_text(text: str) -> Looked:
-    """What ``look_in_rank`` has written; raises BadReply."""
-    data = _json(text)
-    errors, others = (
-        {name: _text(value) for name, value in _typed(_item(data, kind), dict).items()}
-        for kind in ("errors", "others")
-    )
-    return Looked(errors, others, tuple(map(_text, _list(_item(data, "missing")))))
+def looked_from_text(text: str, cells: Collection[str], names: Collection[str]) -> Looked:
+    """What ``look_in_rank`` has written of these; raises BadReply."""
+    data = _of_a_rank(text)
+    missing = set(map(_text, _list(_item(data, "missing")))).intersection(names)
+    errors, others = _said_of(cells, _item(data, "errors")), _said_of(names, _item(data, "others"))
+    return Looked(errors, others, tuple(sorted(missing)))
+
+
+def _said_of(names: Collection[str], data: Any) -> dict[str, str]:
+    """Of others than these names nobody wants to hear: there may be millions."""
+    said = _typed(data, dict)
+    return {name: _text(said[name])[:_LONGEST_ERROR] for name in names if name in said}

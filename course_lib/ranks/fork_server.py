@@ -85,6 +85,10 @@ class ForkServer:
         """Not after the server died, nor in a forked copy of the kernel."""
         return self._owner == os.getpid() and self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def start(self, folder: Path, ranks: int) -> None:
         """Start ranks that find all they need in the folder."""
         self._ask({"start": str(folder), "ranks": ranks})

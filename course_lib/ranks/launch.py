@@ -121,6 +121,12 @@ def _run_folder() -> Iterator[tuple[Starter, RunFiles]]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def starter_process() -> int | None:
+    """The pid of the process that starts ranks, if it is there and can be used."""
+    is_there = isinstance(_starter, ForkServer) and _starter.is_usable
+    return _starter.pid if is_there else None
+
+
 def _get_starter() -> Starter:
     """The process that starts ranks; it lives as long as the notebook's kernel."""
     global _starter

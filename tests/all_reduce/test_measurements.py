@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course_lib import links, measurements
+from course_lib import links, machine, measurements
 from course_lib.measurements import FILE_NAME, Measurement, Series, newest, read, recorded, spread
 from tools import record_points
 
@@ -21,6 +21,14 @@ POINT = Measurement(
     "all-reduce", 0.25, "s", {"algorithm": "ring", "ranks": 4, "bytes": 2**23}, 5, 0.02, "real",
     "400 Mbit/s links", "some processor, 2 cores, Linux", "cpu", "2025-01-31T12:00:00+00:00",
 )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def share(monkeypatch):
+    """Of a core, which tests must not find taken by other tests."""
+    given = [1.0]
+    monkeypatch.setattr(measurements, "processor_share", lambda: given[0])
+    return given
 
 
 @pytest.fixture
@@ -141,7 +149,9 @@ def test_a_folder_within_the_working_copy_counts(copy, monkeypatch):
 def test_four_notebooks_write_at_once(copy):
     code = (
         "import sys\n"
+        "from course_lib import measurements\n"
         "from course_lib.measurements import Series\n"
+        "measurements.processor_share = lambda: 1.0\n"
         "for number in range(50):\n"
         "    series = Series('all-reduce', 's')\n"
         "    for ranks in (2, 4):\n"
@@ -232,6 +242,20 @@ def test_a_busy_machine_without_recorded_points_shows_its_own_with_a_warning(cop
     assert shown.note == (
         "This machine was busy: the repeats of one point differ by 100%. Do not trust these points.")
     assert not (copy / FILE_NAME).exists()
+
+
+@pytest.mark.parametrize(("got", "is_busy"), [(1.0, False), (0.72, False), (0.71, True), (0.1, True)])
+def test_repeats_that_are_slow_alike_are_not_believed_where_others_compute(copy, shelf, share, got, is_busy):
+    measurements.write_recorded([POINT], shelf)
+    share[0] = got
+    shown = ring_series(0.5, 0.5).finish()
+    assert shown.label.startswith("recorded on" if is_busy else "measured here")
+    said = f"This machine was busy: the notebook got {got:.0%} of a core."
+    assert shown.note.startswith(said) == is_busy
+
+
+def test_the_share_of_a_core_is_a_share():
+    assert 0 < machine.processor_share(0.01) <= 1
 
 
 # --- recorded points ---

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from course_lib import cli
-from course_lib.classroom import class_marking, grade
+from course_lib.classroom import class_marking, grade, jail
 from tests.classroom.classes import StandIn, notebook
 
 MARKERS = grade.markers
@@ -91,7 +91,7 @@ def test_only_what_changed_is_marked_again(school):
 def test_a_kept_mark_that_can_not_be_read_is_made_again(school):
     school.put("anna")
     assert school.grade() == 0
-    [kept] = (school.out / ".grades.csv.marks").iterdir()
+    [kept] = (school.out / ".grades.csv.marks").glob("*.json")
     for content in ("", "{}", "[]", json.dumps(json.loads(kept.read_text()) | {"mark": {"student": 1}})):
         kept.write_text(content)
         assert school.grade() == 0 and StandIn.seen == ["anna"]
@@ -193,3 +193,29 @@ def test_without_a_jail_it_says_what_to_do(school, capsys, monkeypatch):
     assert said.startswith("There is no bubblewrap.\nWith --no-jail learners' code runs with your rights")
     make_marker, most_jobs = MARKERS("a seed", is_jailed=False)
     assert (make_marker(3).number, most_jobs) == (3, None)
+
+
+def test_a_class_that_learners_code_could_read_is_refused(school, tmp_path, monkeypatch, capsys):
+    """As where Python's environment was made in the class's folder."""
+    school.put("s0")
+    monkeypatch.setattr(jail, "_python_folders", lambda: [tmp_path])
+    assert school.grade() == 1
+    assert f"lies in {tmp_path}, which learners' code can read" in capsys.readouterr().out
+    assert school.grade("--no-jail") == 0
+
+
+def test_inputs_are_drawn_from_a_secret_of_the_class(school, tmp_path):
+    """Who knew from what could draw the inputs of all ranks in one of them."""
+
+    def seed(*more):
+        assert school.grade("--json", str(school.out / "g.json"), *more) == 0
+        return json.loads((school.out / "g.json").read_text())["seed"]
+
+    school.put("s0")
+    first = seed()
+    assert len(first) == 32
+    assert os.name == "nt" or (school.out / ".grades.csv.marks").stat().st_mode & 0o077 == 0
+    assert seed() == first
+    assert StandIn.seen == []  # the marks were kept
+    assert seed("--seed", "another") == "another"
+    assert seed("--csv", str(tmp_path / "other.csv")) != first

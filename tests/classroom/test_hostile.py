@@ -163,6 +163,84 @@ def pass_right(tensor):
     assert "found []" in message
 
 
+LEFT = """
+import glob, os, time
+
+def steal():
+    if os.fork():
+        return
+    os.setsid()
+    while True:
+        if glob.glob("/tmp/**/calls.*", recursive=True):
+            open("/tmp/stolen", "w").close()
+
+def neighbors(rank, ranks):
+    if ranks == 1:
+        steal()
+        os.kill(os.getppid(), 9)  # of whoever would end what is left
+        time.sleep(60)
+    return (rank - 1) % ranks, (rank + 1) % ranks
+
+def pass_right(tensor):
+    raise RuntimeError(f"stolen: {os.path.exists('/tmp/stolen')}")
+"""
+
+
+def test_what_a_run_leaves_behind_does_not_see_the_next_one(learner, player):
+    mark = learner("00").answer(neighbors=LEFT, pass_right="").marked(player, "neighbors", "pass_right")
+    assert part_of(mark, "neighbors").cases[0].status == "crash"
+    assert part_of(mark, "neighbors").cases[1].status == "pass"
+    assert "stolen: False" in part_of(mark, "pass_right").message
+
+
+def test_modules_that_a_learner_leaves_are_imported_by_no_later_process(learner, player):
+    text = """
+import os, time
+with open("/home/learner/json.py", "w") as file:
+    file.write("open('/tmp/imported', 'w').close()")
+def neighbors(rank, ranks):
+    if ranks == 1:
+        os.kill(os.getppid(), 9)  # a new one is started, which imports json
+        time.sleep(60)
+    raise RuntimeError(f"imported: {os.path.exists('/tmp/imported')}")
+"""
+    part = learner("00").answer(neighbors=text).part(player, "neighbors")
+    assert "imported: False" in part.cases[1].message
+
+
+def test_memory_that_belongs_to_no_process_can_not_be_had(learner, player):
+    text = """
+import ctypes, os
+def neighbors(rank, ranks):
+    assert ctypes.CDLL(None).shmget(0, 4096, 0o1600) == -1
+    os.memfd_create("held")
+"""
+    part = learner("00").answer(neighbors=text).part(player, "neighbors")
+    assert "PermissionError" in part.message
+
+
+@pytest.mark.parametrize(("comment", "status"), [
+    ("# " + "_" * 500_000, "pass"),
+    ("# __" + "reduce" * 50_000, "pass"),
+    ("?help\n" * 600, "error"),
+    ("(\n" * 50_000, "error"),
+], ids=["underscores", "a long name", "magics", "brackets"])  # fmt: skip
+def test_no_text_keeps_the_marker_busy(learner, player, comment, status):
+    part = learner("00").answer(neighbors=f"{NEIGHBORS}\n{comment}").part(player, "neighbors")
+    assert part.status == status
+
+
+def test_nobody_holds_up_a_class_for_longer_than_their_time(learner, jails):
+    player = Player(7_002, seconds=0)
+    started = time.monotonic()
+    mark = learner("00").marked(player)
+    player.close()
+    assert {part.status for part in mark.parts} == {"hang"}
+    assert "Left out: all together took more than 0 s." in mark.parts[0].message
+    assert "Deadlock" not in mark.parts[0].message
+    assert time.monotonic() - started < 10
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's jails have users of their own")
 def test_nothing_outlives_its_jail(learner, jails):
     text = neighbors("if os.fork() == 0:", "    os.setsid()", "    time.sleep(123456)")

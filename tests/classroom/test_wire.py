@@ -106,9 +106,36 @@ def test_any_other_json_is_read_or_refused_and_nothing_else(data):
         lambda: wire.played_from_text(text, 1),
         lambda: wire.played_from_text(json.dumps([{**ROW, "value": data}]), 1),
         lambda: wire.ended(wire.reply(text.encode())),
-        lambda: wire.looked_from_text(text),
+        lambda: wire.looked_from_text(text, ["cell"], ["name"]),
     ):
         try:
             read()
         except BadReply:
             pass
+
+
+@pytest.mark.parametrize("shape", [[10**4000] * 4000, [1] * 65, [-1, -1]])
+def test_a_shape_that_no_tensor_has_is_refused_at_once(shape):
+    """Multiplying the first one out would take hours."""
+    with pytest.raises(BadReply):
+        played({"tensor": ["float32", shape, [1.0], "contiguous", ""]})
+
+
+def test_of_what_cells_define_only_what_was_asked_for_is_read():
+    text = json.dumps({
+        "errors": {"cell": "x" * 10**6, **{f"other {number}": "y" for number in range(1000)}},
+        "others": {"name": "3", "os": "4"},
+        "missing": ["second", "third"],
+    })  # fmt: skip
+    looked = wire.looked_from_text(text, ["cell"], ["name", "second"])
+    assert looked == wire.Looked({"cell": "x" * 500}, {"name": "3"}, ("second",))
+
+
+def played(value):
+    return wire.played_from_text(json.dumps([{**ROW, "value": value}]), 1)
+
+
+def test_more_than_a_check_writes_is_not_read():
+    """Millions of tuples take gigabytes."""
+    with pytest.raises(BadReply, match="characters"):
+        played([[1]] * 10**6)

@@ -61,7 +61,8 @@ def in_error(attempt: Attempt) -> str | None:
     text = str(attempt.error)
     if "list index out of range" in text and "batch_isend_irecv(" in text and "inside libraries" in text:
         return _NO_EMPTY_BATCH
-    if is_hang(attempt) and all(state.doing.startswith("waits in recv") for state in attempt.error.states):
+    doing = [state.doing for state in attempt.error.states] if is_hang(attempt) else []
+    if doing and all(each.startswith("waits in recv") for each in doing):
         return _NOBODY_SENDS
     own = next((sentence for sign, sentence in _SENTENCES.items() if sign in text), None)
     return own or mistakes.in_error(attempt)
