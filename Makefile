@@ -22,7 +22,7 @@ help:
 	@echo "make lab        open JupyterLab on lesson 0, in your own copy of the course: my_course/"
 	@echo "make test       run the tests (some twelve minutes)"
 	@echo "make test-all   run all tests, also the long ones"
-	@echo "make lint       check the style of code and notebooks"
+	@echo "make lint       check the style of code and notebooks, and type hints"
 	@echo "make student    write course-student.zip, the course without solutions, for a class"
 	@echo "make wheels     download all packages into wheels/, for a room without internet"
 	@echo "make lock       write requirements.lock anew from pyproject.toml (ARGS=--upgrade: newest versions)"
@@ -39,6 +39,7 @@ test-all: tests-are-here test-environment
 
 lint: test-environment
 	@$(TEST_PYTHON) -m ruff check .
+	@$(TEST_PYTHON) -m mypy --no-error-summary
 	@$(TEST_PYTHON) tools/clean_notebooks.py --check $(NOTEBOOKS)
 
 # Universal: one file for Linux, macOS and Windows and for each Python that the course supports. In an environment
@@ -58,7 +59,7 @@ wheels: environment
 	@.venv/bin/python tools/wheels.py wheels $(ARGS)
 
 clean:
-	rm -rf .venv .venv-test .pytest_cache .ruff_cache
+	rm -rf .venv .venv-test .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 environment:

@@ -1,11 +1,12 @@
 """How long ``course grade`` takes for a class, and whether it gives everybody the marks that they should get.
 
-    python benchmarks/classroom_grading.py                 30 students, nine exercises; bar: 25 minutes on 2 cores
+    python benchmarks/classroom_grading.py                 30 students, nine exercises each
     python benchmarks/classroom_grading.py --students 4
 
-Each student hands in all exercises.  Of each exercise a student has all parts right (half of them), one part by
-a stored wrong answer (a third), or nothing but what was given out.  Who has what is drawn from a seed.  Exit
-status 1 if it takes too long, if a right answer lost points, or if a wrong one got all.
+Each student hands in all exercises.  Of each exercise a student has all parts right (half of them), one part
+by a stored wrong answer (a third), or nothing but what was given out.  Who has what is drawn from a seed.
+Exit status 1 if it takes more than 25 minutes for 30 students, which is meant for two cores, if a right
+answer lost points, or if a wrong one got all.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pathlib import Path
 from random import Random
 
 from course_lib import measurements
+from course_lib.classroom.submission import check_cells, master
 from course_lib.working_copy import COURSE_ROOT
 
 MOST_MINUTES = 25
@@ -47,7 +49,8 @@ def hand_in(folder: Path, random: Random) -> dict[str, str]:
 
 def _spoil(notebook: dict, number: str, random: Random) -> str:
     """Put a stored wrong answer into a notebook, and return its name."""
-    path = random.choice(sorted((COURSE_ROOT / "tests" / "wrong_answers" / f"exercise_{number}").glob("*.py")))
+    stored = COURSE_ROOT / "tests" / "wrong_answers" / f"exercise_{number}"
+    path = random.choice(sorted(stored.glob("*.py")))
     text = path.read_text()
     part = text.partition('PART = "')[2].partition('"')[0]
     checks = importlib.import_module(f"course_lib.checks.exercise_{number}")
@@ -61,19 +64,14 @@ def _spoil(notebook: dict, number: str, random: Random) -> str:
 def faults(csv_file: Path, handed_in: dict[str, dict[str, str]]) -> list[str]:
     """Marks that are not as they should be."""
     found = []
-    most = {name: importlib.import_module("course_lib.classroom.submission").master(name) for name in
-            (solution.stem for solution in SOLUTIONS)}  # fmt: skip
+    parts_of = {solution.stem: len(check_cells(master(solution.stem))) for solution in SOLUTIONS}
     for row in csv.DictReader(csv_file.open()):
         for exercise, what in handed_in[row["student"]].items():
-            points, parts = float(row[exercise]), _parts(most[exercise])
-            right = points == parts if what == "right" else points == 0 if what == "untouched" else points < parts
-            if not right:
+            points, parts = float(row[exercise]), parts_of[exercise]
+            expected = {"right": points == parts, "untouched": points == 0}
+            if not expected.get(what, points < parts):
                 found.append(f"{row['student']}, {exercise}: {what} got {points:g} of {parts} points")
     return found
-
-
-def _parts(master: dict) -> int:
-    return sum(bool(cell["metadata"].get("nbgrader", {}).get("grade")) for cell in master["cells"])
 
 
 def main() -> int:
@@ -89,14 +87,15 @@ def main() -> int:
             for number in range(arguments.students)
         }
         grades = folder / "grades.csv"
-        command = [sys.executable, "-m", "course_lib", "grade", str(folder / "class"), "--csv", str(grades),
-                   "--details", str(folder / "details.csv"), "--reports", str(folder / "reports")]  # fmt: skip
+        command = [sys.executable, "-m", "course_lib", "grade", str(folder / "class"), "--csv", str(grades)]
+        command += ["--details", str(folder / "details.csv"), "--reports", str(folder / "reports")]
         began = time.monotonic()
         status = subprocess.run(command, cwd=folder).returncode
         minutes = (time.monotonic() - began) / 60
         wrong = faults(grades, handed_in) if status == 0 else ["course grade failed"]
-    print(f"{measurements.machine_name()}: {arguments.students} students, {len(SOLUTIONS)} exercises each: "
-          f"{minutes:.1f} minutes (bar: {MOST_MINUTES} for 30), {60 * minutes / arguments.students:.0f} s a student")
+    each = 60 * minutes / arguments.students
+    print(f"{measurements.machine()}: {arguments.students} students, {len(SOLUTIONS)} exercises each: "
+          f"{minutes:.1f} minutes, {each:.0f} s a student (bar: {MOST_MINUTES} minutes for 30)")
     for line in wrong:
         print(f"!! {line}")
     return int(bool(wrong) or minutes > MOST_MINUTES * max(1, arguments.students / 30))

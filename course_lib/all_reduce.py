@@ -138,8 +138,8 @@ def _pass_on(outgoing: torch.Tensor, incoming: torch.Tensor, group: dist.Process
 
 
 def _post(*messages: dist.P2POp) -> Messages:
-    messages = [message for message in messages if message.tensor.numel()]
-    return dist.batch_isend_irecv(messages) if messages else []
+    with_bytes = [message for message in messages if message.tensor.numel()]
+    return dist.batch_isend_irecv(with_bytes) if with_bytes else []
 
 
 def _wait(messages: Messages) -> None:

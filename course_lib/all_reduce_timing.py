@@ -7,7 +7,7 @@ turns, so that whatever else the machine does meets all of them.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from course_lib.links import Links
 
 TORCH = "torch's own"
-ALL_REDUCES = {
+ALL_REDUCES: dict[str, Callable[[torch.Tensor], object]] = {
     "star": all_reduce.star,
     "unchunked-ring": all_reduce.unchunked_ring,
     "ring": all_reduce.ring,
@@ -56,7 +56,7 @@ def take_turns(algorithms: Sequence[str], elements: int, repeats: int) -> dict[s
     """Inside a rank: this rank's seconds of each repeat.  Raises RuntimeError if a sum is wrong."""
     tensor = torch.empty(elements, device=ranks.device())
     rank, count = dist.get_rank(), dist.get_world_size()
-    seconds = {name: [] for name in algorithms}
+    seconds: dict[str, list[float]] = {name: [] for name in algorithms}
     for name in algorithms:
         ALL_REDUCES[name](torch.ones(1, device=tensor.device))  # what only a first call does
     for _ in range(repeats):

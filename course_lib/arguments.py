@@ -1,4 +1,7 @@
-"""Refuses bad arguments of the course's formulas with one sentence: the value, and what was expected."""
+"""Refuses bad arguments of the course's formulas with one sentence: the value, and what was expected.
+
+Stands on nothing: all formulas stand on it.
+"""
 
 from __future__ import annotations
 
@@ -62,12 +65,12 @@ def exact_int(value: object) -> int | None:
     if isinstance(value, bool):
         return None
     try:
-        return operator.index(value)  # int, and numpy's integers
+        return operator.index(value)  # type: ignore[arg-type]  # int, and numpy's integers; others raise
     except TypeError:
         pass
-    if isinstance(value, Real) and value == value and abs(value) <= _EXACT_FLOATS and value == int(value):
-        return int(value)
-    return None
+    as_float = _as_float(value)
+    is_whole = abs(as_float) <= _EXACT_FLOATS and as_float == int(as_float) == value
+    return int(as_float) if is_whole else None
 
 
 def one_of(name: str, value: object, options: Iterable[str]) -> str:

@@ -24,7 +24,7 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status. Wrong usage ends with status 2, as argparse does."""
     argv = list(sys.argv[1:] if argv is None else argv)
-    command = argv[0] if argv else None
+    command = argv[0] if argv else ""
     module = importlib.import_module(COMMANDS[command][0]) if command in COMMANDS else None
     parser, subparsers = build_parser()
     if module:

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from course_lib.cost_model import Fit
-    from course_lib.pictures import Picture
+    from course_lib.pictures import Looks, Picture
 
 _FONT_SIZE = 9  # points
 _MIB = 2**20
-_EDGE = {"markeredgecolor": "black", "markeredgewidth": 0.8}
+_EDGE: Looks = {"markeredgecolor": "black", "markeredgewidth": 0.8}
 _COLOR = color_of("communication")
-_LINKS = {  # algorithm -> what is drawn, line, mark
+_LINKS: dict[str, tuple[str, Looks, str]] = {  # algorithm -> what is drawn, line, mark
     "star": ("star's root, in and then out: 2(N−1)", {"color": "black", "ls": "-"}, "*"),
     "unchunked-ring": ("un-chunked ring, each direction: N−1", {"color": _COLOR, "ls": "--"}, "P"),
     "ring": ("ring, each direction: 2(N−1)/N", {"color": _COLOR, "ls": "-", "lw": 2.4}, "o"),

@@ -49,7 +49,7 @@ class Finding:
         return f"{line}\n{'':25}-> {self.remedy}" if self.remedy else line
 
 
-def check_python(version: Sequence[int] = sys.version_info) -> Finding:
+def check_python(version: Sequence[int] = sys.version_info[:3]) -> Finding:
     text = ".".join(map(str, version[:3]))
     if version[0] == 3 and version[1] in PYTHON_MINORS:
         return Finding("Python", OK, text)
@@ -81,7 +81,7 @@ def check_packages(
 
 def direct_dependencies() -> list[str]:
     """The learner's ones, without those of the extras: `name==version`, as pyproject.toml has them."""
-    return [line for line in importlib.metadata.requires("course-lib") if "extra ==" not in line]
+    return [line for line in importlib.metadata.requires("course-lib") or () if "extra ==" not in line]
 
 
 def difference(requirement: str, version: Callable[[str], str]) -> str:

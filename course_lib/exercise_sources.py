@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from course_lib.working_copy import COURSE_ROOT, write_atomically
 
@@ -59,7 +59,7 @@ def _preprocessed(solution: NotebookNode, *names: str) -> NotebookNode:
     from nbgrader import preprocessors
     from traitlets.config import Config
 
-    notebook, resources = deepcopy(solution), {}
+    notebook, resources = deepcopy(solution), dict[str, Any]()
     for name in names:
         preprocessor = getattr(preprocessors, name)(config=Config())
         notebook, resources = preprocessor.preprocess(notebook, resources)

@@ -35,7 +35,7 @@ class GPT(nn.Module):
         self.config = a_config(config)
         self.token_embedding = nn.Embedding(config.vocab, config.hidden)
         if config.learned_positions:
-            self.position_embedding = nn.Embedding(config.context, config.hidden)
+            self.position_embedding = nn.Embedding(config.positions, config.hidden)
         self.dropout = nn.Dropout(config.dropout)
         self.layers = nn.ModuleList(Layer(config, attention, recompute) for _ in range(config.layers))
         self.norm = _norm(config)
@@ -64,6 +64,7 @@ class GPT(nn.Module):
     def _shrink_residuals(self) -> None:
         # GPT-2: 2L terms are added to the residual stream, so that its variance would grow with L.
         for layer in self.layers:
+            assert isinstance(layer, Layer)  # which nn.ModuleList does not tell
             for projection in (layer.attention.output, layer.mlp.down):
                 projection.weight.mul_(1 / math.sqrt(2 * self.config.layers))
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from course_lib.arguments import Catalog
 
@@ -73,7 +74,9 @@ def _card(
         "bandwidth": (gigabytes_per_second, 1e9),
         "link_bandwidth": (link, 1e9),
     }
-    numbers = {field: sourced and sourced[0] * unit for field, (sourced, unit) in fields.items()}
+    numbers: dict[str, Any] = {
+        field: sourced and sourced[0] * unit for field, (sourced, unit) in fields.items()
+    }
     sources = {field: sourced[1] for field, (sourced, _) in fields.items() if sourced}
     return Accelerator(name, memory_gb, **numbers, sources=MappingProxyType(sources))
 

@@ -26,6 +26,7 @@ from torch.utils._pytree import tree_leaves
 
 from course_lib import memory
 from course_lib.arguments import one_of, true_or_false, whole_number
+from course_lib.storages import key_of, storage_bytes
 from course_lib.transformer import ATTENTION, GPT, RECOMPUTE, TransformerConfig, a_config
 
 WEIGHT_COPIES = "weight copies"
@@ -170,9 +171,9 @@ def training_step(
             trainer = _Trainer(config, RECIPES[recipe], gradient_casts, attention, recompute, device)
             trainer.make_moments()
             live.watch_copies(trainer.weights)
-            tokens = torch.randint(config.vocab, (2, batch, sequence), device=device)
+            inputs, targets = torch.randint(config.vocab, (2, batch, sequence), device=device)
             with _cuda_peak(device) as cuda:
-                activations = trainer.run(*tokens, micro_batches, live)
+                activations = trainer.run(inputs, targets, micro_batches, live)
     copies = activations.pop(WEIGHT_COPIES, 0)
     return StepMemory(
         **trainer.sizes(), weight_copies=copies, activations=activations, curve=live.curve, cuda=cuda()
@@ -311,17 +312,6 @@ class _Trainer:
         }
 
 
-def storage_bytes(tensors: Iterable[torch.Tensor]) -> int:
-    """Bytes of the storages behind ``tensors``, each storage once: views and tied weights add nothing."""
-    storages = {_key(storage): storage for tensor in tensors for storage in [tensor.untyped_storage()]}
-    return sum(storage.nbytes() for storage in storages.values())
-
-
-def _key(storage: torch.UntypedStorage) -> int:
-    """The same for all views of a storage, and its own for as long as the storage lives."""
-    return storage._cdata
-
-
 class _LiveBytes(TorchDispatchMode):
     """Keeps count of the bytes alive, by watching what each operation returns and when storages end."""
 
@@ -337,10 +327,10 @@ class _LiveBytes(TorchDispatchMode):
 
     def watch_copies(self, weights: Iterable[torch.Tensor]) -> None:
         """From now on, know which tensors are casts of ``weights``."""
-        self._weights = {_key(weight.untyped_storage()) for weight in weights}
+        self._weights = {key_of(weight.untyped_storage()) for weight in weights}
 
     def is_weight_copy(self, storage: torch.UntypedStorage) -> bool:
-        return _key(storage) in self._weight_copies
+        return key_of(storage) in self._weight_copies
 
     def begin(self, phase: str) -> None:
         """Start the curve of ``phase``, and end the one before it."""
@@ -354,12 +344,12 @@ class _LiveBytes(TorchDispatchMode):
         for value in tree_leaves(result):
             if isinstance(value, torch.Tensor):
                 self._see(value.untyped_storage())
-        if function is torch.ops.aten._to_copy.default and _key(args[0].untyped_storage()) in self._weights:
-            self._weight_copies.add(_key(result.untyped_storage()))
+        if function is torch.ops.aten._to_copy.default and key_of(args[0].untyped_storage()) in self._weights:
+            self._weight_copies.add(key_of(result.untyped_storage()))
         return result
 
     def _see(self, storage: torch.UntypedStorage) -> None:
-        key, size = _key(storage), storage.nbytes()
+        key, size = key_of(storage), storage.nbytes()
         if key not in self._alive:
             self._change(size)
             self._alive[key] = weakref.ref(storage, lambda _: self._forget(key, size))
@@ -384,7 +374,7 @@ class _SavedActivations:
         self.model, self.live = model, live
         self.running = ["loss"]
         self.saved: dict[int, tuple[str, torch.UntypedStorage]] = {}
-        self.left_out = {_key(t.untyped_storage()) for t in [*model.parameters(), *model.buffers()]}
+        self.left_out = {key_of(t.untyped_storage()) for t in [*model.parameters(), *model.buffers()]}
 
     def __enter__(self) -> _SavedActivations:
         self.stack = contextlib.ExitStack()
@@ -405,9 +395,9 @@ class _SavedActivations:
 
     def note(self, tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()
-        if _key(storage) not in self.left_out:
+        if key_of(storage) not in self.left_out:
             where = WEIGHT_COPIES if self.live.is_weight_copy(storage) else self.running[-1]
-            self.saved.setdefault(_key(storage), (where, storage))
+            self.saved.setdefault(key_of(storage), (where, storage))
         return tensor
 
     def sizes(self) -> dict[str, int]:

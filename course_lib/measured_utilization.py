@@ -59,7 +59,7 @@ class MeasuredParts:
     def setting(self) -> str:
         """The conditions that matter most, for a title."""
         has = self.conditions
-        many = f"{has['ranks']} rank{'s' * (has['ranks'] > 1)}"
+        many = f"{has['ranks']} rank{'s' * (has['ranks'] != 1)}"
         links = [] if self.links is None else [self.links.label]
         overlap = "overlapped" if has["overlap"] else "not overlapped"
         return ", ".join([many, *links, f"buckets of {has['bucket_mb']} MiB", overlap])
@@ -96,7 +96,7 @@ def _chosen(measured: MeasuredParts) -> tuple[Parts, str, str]:
     if not stand_in:
         return measured.parts, "measured here, on a busy machine", f"{busy} Do not trust these parts."
     origin = measurements.origin_of(stand_in[0])
-    seconds = {point.conditions["part"]: point.value for point in stand_in}
+    seconds = {str(point.conditions["part"]): point.value for point in stand_in}
     # Shares need the time at peak only, which a peak of 1 FLOP/s makes of the FLOPs.
     parts = Parts(peak_flops=1.0, flops=seconds.pop("at_peak"), **seconds)
     return parts, origin, f"{busy} So these parts were {origin}."
@@ -194,7 +194,7 @@ def measure_parts(
         flops=count * batch * sequence * config.flops_per_token(sequence),
         **{name: median(getattr(each, name) for each in rounds) for name in _Round.__dataclass_fields__},
     )
-    conditions = {
+    conditions: dict[str, measurements.Condition] = {
         "ranks": count, "bucket_mb": f"{bucket_mb:g}", "first_bucket_mb": f"{first_bucket_mb:g}",
         "overlap": overlap, "all_reduce": _name(all_reduce or ring), "parameters": config.parameters,
         "batch": batch, "sequence": sequence,

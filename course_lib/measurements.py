@@ -21,14 +21,14 @@ import math
 import os
 import platform
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from numbers import Integral, Real
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from course_lib import working_copy
 from course_lib.machine import memory_limit, processor_share, usable_cores
@@ -292,7 +292,7 @@ def _values(values: Iterable[float]) -> list[float]:
     return [float(value) for value in values]
 
 
-def _conditions(conditions: dict[str, object]) -> dict[str, Condition]:
+def _conditions(conditions: Mapping[str, object]) -> dict[str, Condition]:
     return dict(_condition(name, value) for name, value in conditions.items())
 
 
@@ -304,5 +304,5 @@ def _condition(name: str, value: object) -> tuple[str, Condition]:
     raise ValueError(f"{name}={value!r}: expected a text or a number")
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)

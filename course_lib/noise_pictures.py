@@ -17,17 +17,17 @@ from course_lib.palette import color_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from course_lib.pictures import Picture
+    from course_lib.pictures import Looks, Picture
 
 _FONT_SIZE = 9  # points
 _GRAY = "#8A8A8A"
-_EDGE = {"markeredgecolor": "black", "markeredgewidth": 0.8}
+_EDGE: Looks = {"markeredgecolor": "black", "markeredgewidth": 0.8}
 _GRADIENTS, _COMPUTE = color_of("gradients"), color_of("compute")
-_NOISE = {"facecolor": "white", "edgecolor": _GRADIENTS, "hatch": "xxx", "linewidth": 1}
-_LINE = {"color": "black", "lw": 1.2}
-_BATCH = {**_LINE, "ls": "--", "marker": "*", "ms": 14}  # the learner's
-_CRITICAL = {**_LINE, "ls": ":", "marker": "o", "ms": 9, "mfc": "white", "mew": 1.4}
-_TRUE = {"color": _GRAY, "lw": 4, "alpha": 0.5, "zorder": 1.5}  # above areas, below all other lines
+_NOISE: Looks = {"facecolor": "white", "edgecolor": _GRADIENTS, "hatch": "xxx", "linewidth": 1}
+_LINE: Looks = {"color": "black", "lw": 1.2}
+_BATCH: Looks = {**_LINE, "ls": "--", "marker": "*", "ms": 14}  # the learner's
+_CRITICAL: Looks = {**_LINE, "ls": ":", "marker": "o", "ms": 9, "mfc": "white", "mew": 1.4}
+_TRUE: Looks = {"color": _GRAY, "lw": 4, "alpha": 0.5, "zorder": 1.5}  # above areas, below all other lines
 
 
 # --- one dimension ---
@@ -66,7 +66,7 @@ def _draw_estimates(
     reach = 3.5 * noise / small**0.5
     ends = gradient - reach, gradient + reach
     points = [ends[0] + 2 * reach * step / 300 for step in range(301)]
-    looks = {small: _NOISE, big: {"facecolor": _GRADIENTS, "edgecolor": _GRADIENTS}}
+    looks: dict[int, Looks] = {small: _NOISE, big: {"facecolor": _GRADIENTS, "edgecolor": _GRADIENTS}}
     for size, drawn in estimates.items():
         axes.hist(drawn, bins=45, range=ends, density=True, label=f"batches of {size}", **looks[size])
         axes.plot(points, [_normal(at, gradient, noise / size**0.5) for at in points], color="black", lw=1)
@@ -121,7 +121,8 @@ def tradeoff_curves(
     """
     from course_lib.pictures import page_wide
 
-    points = [tuple(number("measured", each) for each in point) for point in measured]
+    points = [(number("measured", batch), number("measured", steps), number("measured", examples))
+              for batch, steps, examples in measured]  # fmt: skip
     named = {"critical batch": critical_batch, "batch": batch, "noise_scale": noise_scale}
     sizes = [number(name, size) for name, size in named.items() if size is not None]
     sizes += [size for size, *_ in points]
@@ -146,7 +147,9 @@ def _draw_over_batch(
     axes: Axes, critical_batch: float, curve: Sequence[float], points: Sequence[tuple[float, float, float]]
 ) -> None:
     both = [tradeoff(size, critical_batch) for size in curve]
-    names = ("steps", {"color": "black"}, "o"), ("examples", {"color": _COMPUTE}, "s")
+    names: tuple[tuple[str, Looks, str], ...] = (
+        ("steps", {"color": "black"}, "o"), ("examples", {"color": _COMPUTE}, "s"),
+    )  # fmt: skip
     for which, (name, looks, mark) in enumerate(names):
         axes.plot(curve, [each[which] for each in both], lw=2.4, label=name, **looks)
         if points:
@@ -236,6 +239,8 @@ def scale_over_steps(
     where an interval has no upper end the band goes to the top.  ``batch``: the learner's own, as a line.
     ``noise_scale``: the true one, where it is known.  Raises ValueError when no step has a scale above 0.
     """
+    from matplotlib.ticker import AutoLocator
+
     from course_lib.pictures import page_wide
 
     scales = {step: value.scale for step, (value, _) in measured.items() if value.scale}
@@ -256,7 +261,9 @@ def scale_over_steps(
     if batch is not None:
         axes.axhline(batch, **_LINE, ls="--", label="your batch")
     axes.set(xlim=(0, 1.03 * max(measured)), xlabel="step", ylabel=f"noise scale ({unit})")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    steps = AutoLocator()
+    steps.set_params(integer=True)
+    axes.xaxis.set_major_locator(steps)
     _log_axis(axes, "y", least, most, _tick_text)
     axes.set_title(title, loc="left", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)

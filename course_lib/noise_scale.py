@@ -26,6 +26,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isclose, isfinite, nan
+from typing import Any
 
 import numpy as np
 
@@ -81,7 +82,7 @@ def estimate(
     return _estimate(gradient_sq, noise_trace)
 
 
-def _scalar(value: object) -> object:
+def _scalar(value: Any) -> Any:
     """Python's own number, for a number of numpy and for a tensor or an array without a dimension."""
     return value.item() if getattr(value, "ndim", None) == 0 else value
 

@@ -99,7 +99,7 @@ class NoisyQuadratic:
         """
         batch, target = whole_number("batch", batch), number("target", target, most=1)
         steps = {rate: self._expected_steps(batch, rate, target) for rate in _RATES}
-        best = min(steps, key=steps.get)
+        best = min(steps, key=steps.__getitem__)
         if steps[best] > _MOST_STEPS:
             raise ValueError(f"batch={batch}: expected a bigger one; {_MOST_STEPS:,} steps are not enough")
         return best
@@ -167,13 +167,16 @@ def measure(
     Raises ValueError for batches, a target or a number of seeds that can't be, and when 100,000 steps are not
     enough.
     """
-    seeds = range(whole_number("seeds", seeds))
-    return [_run(problem, batch, target, seeds) for batch in batches]
+    each_seed = range(whole_number("seeds", seeds))
+    return [_run(problem, batch, target, each_seed) for batch in batches]
 
 
 def _run(problem: NoisyQuadratic, batch: int, target: float, seeds: Iterable[int]) -> Run:
     rate = problem.swept_rate(batch, target)
-    steps = [problem.steps_to(target, batch, rate, seed) for seed in seeds]
-    if None in steps:
-        raise ValueError(f"batch={batch}: expected a bigger one; {_MOST_STEPS:,} steps are not enough")
+    steps: list[int] = []
+    for seed in seeds:
+        needed = problem.steps_to(target, batch, rate, seed)
+        if needed is None:
+            raise ValueError(f"batch={batch}: expected a bigger one; {_MOST_STEPS:,} steps are not enough")
+        steps.append(needed)
     return Run(batch, rate, fmean(steps))

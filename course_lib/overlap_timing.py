@@ -43,16 +43,16 @@ _LARGE = 2**23  # bytes, of which an idle link's burst is a small part
 class Implementation(NamedTuple):
     """``wrap(module, bucket_mb)`` is the module whose gradients are averaged, by ``all_reduce``."""
 
-    wrap: Callable[[torch.nn.Module, float], torch.nn.Module]
+    wrap: Callable[[torch.nn.Module, float], BucketedDataParallel | DistributedDataParallel]
     all_reduce: Callable[[torch.Tensor], object]
 
 
-def _ddp(module: torch.nn.Module, bucket_mb: float) -> torch.nn.Module:
+def _ddp(module: torch.nn.Module, bucket_mb: float) -> DistributedDataParallel:
     """All its buckets have this size, but for the first step's."""
     return DistributedDataParallel(module, bucket_cap_mb=bucket_mb, gradient_as_bucket_view=True)
 
 
-def _bucketed(module: torch.nn.Module, bucket_mb: float) -> torch.nn.Module:
+def _bucketed(module: torch.nn.Module, bucket_mb: float) -> BucketedDataParallel:
     return BucketedDataParallel(module, bucket_mb, first_bucket_mb=bucket_mb)
 
 
@@ -182,7 +182,7 @@ def training(
     torch.manual_seed(0)
     module = GPT(CONFIG, attention="fused")
     generator = torch.Generator().manual_seed(dist.get_rank())
-    inputs, targets = corpus.batch(corpus.tokens(), sequences, CONFIG.context, generator)
+    inputs, targets = corpus.batch(corpus.tokens(), sequences, CONFIG.positions, generator)
 
     def loss_of(module: torch.nn.Module) -> torch.Tensor:
         return torch.nn.functional.cross_entropy(module(inputs).flatten(0, 1), targets.flatten())
@@ -204,7 +204,7 @@ def _seconds_of_steps(name: str, bucket_mb: float, micro_batches: int, sequences
             for _ in range(micro_batches - 1):
                 backward()
         backward()
-        if hasattr(parallel, "finish"):
+        if isinstance(parallel, BucketedDataParallel):
             parallel.finish()
         optimizer.step()
 

@@ -10,6 +10,9 @@ import io
 from typing import Any
 
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+Looks = dict[str, Any]  # how an artist looks: keyword arguments of matplotlib, such as color
 
 _PAGE_WIDTH = 8.0  # inches
 _SHARPNESS = 2  # pixels of the picture for each pixel of the page, for screens that can show them
@@ -37,6 +40,5 @@ class Picture(Figure):
 
 def page_wide(height: float, description: str) -> Picture:
     """An empty Picture as wide as a notebook's page and ``height`` inches high, which places its own axes."""
-    drawing = Picture(figsize=(_PAGE_WIDTH, height), layout="constrained", description=description)
-    drawing.get_layout_engine().set(w_pad=0.1, h_pad=0.1)  # inches
-    return drawing
+    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)  # inches
+    return Picture(figsize=(_PAGE_WIDTH, height), layout=layout, description=description)

@@ -87,7 +87,7 @@ def _add(entry: dict, value: float, unit: str) -> str:
     if not history or (history[-1]["value"], history[-1]["unit"]) != (value, unit):
         history.append({"value": value, "unit": unit, "time": _now()})
     counted = counting_prediction(entry)
-    if (counted.value, counted.unit) != (value, unit):
+    if counted is not None and (counted.value, counted.unit) != (value, unit):
         earlier = f"{number_text(counted.value)} {counted.unit}"
         return f" (you have seen the measurement, so {earlier} still counts)"
     return ""

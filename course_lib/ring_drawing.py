@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import ceil
+from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -24,7 +25,7 @@ from matplotlib.transforms import Affine2D, Bbox
 
 from course_lib import ring_table
 from course_lib.palette import color_of, ink_on
-from course_lib.pictures import Picture
+from course_lib.pictures import Looks, Picture
 
 FONT = 9  # points
 WIDTH = 7.4  # inches, as are all lengths below
@@ -170,10 +171,12 @@ class Texts:
                         offsets=np.reshape([(x, y) for _, x, y in texts], (-1, 2)))  # fmt: skip
 
 
-def _paths(axes: Axes, **looks: object) -> PathCollection:
+def _paths(axes: Axes, **looks: Any) -> PathCollection:
     """Paths in inches around the points where they stand."""
-    transforms = {"transform": axes.figure.dpi_scale_trans, "offset_transform": axes.transData}
-    return axes.add_collection(PathCollection([], **transforms, **looks), autolim=False)
+    transforms: Looks = {"transform": axes.figure.dpi_scale_trans, "offset_transform": axes.transData}
+    paths = PathCollection([], **transforms, **looks)
+    axes.add_collection(paths, autolim=False)
+    return paths
 
 
 def _counts(cell: ring_table.Cell, chunk: int, ranks: int) -> list[int]:

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 MOST_RANKS = 8
 _MOST_TIMES = 10_000  # above it, a number is not the count of anything that a ring does
 
-Cell = Collection["int | tuple[int, int]"] | None
+Inputs = Collection["int | tuple[int, int]"]
+Cell = Inputs | None
 State = Sequence[Sequence[Cell]]
 
 
@@ -96,12 +97,15 @@ def deliver(state: State, sent: Iterable[Message]) -> State:
 
 def _sum(cells: Sequence[tuple[int, Cell]], into: int) -> Cell:
     """What is in a cell of chunk ``into`` when cells, each with the chunk it is of, are added up in it."""
-    if any(cell is None for _, cell in cells):
-        return None
-    return _cell([source for chunk, cell in cells for source in _sources(cell, chunk)], into)
+    sources: list[tuple[int, int]] = []
+    for chunk, cell in cells:
+        if cell is None:
+            return None
+        sources += _sources(cell, chunk)
+    return _cell(sources, into)
 
 
-def _sources(cell: Collection, chunk: int) -> list[tuple[int, int]]:
+def _sources(cell: Inputs, chunk: int) -> list[tuple[int, int]]:
     """Rank and chunk of each input in a cell of ``chunk``."""
     return [source if isinstance(source, tuple) else (source, chunk) for source in cell]
 
@@ -165,7 +169,7 @@ def times(cell: Collection, chunk: int) -> dict[int, Counter]:
 
     The cell's own chunk comes first, also if nothing of it is there.
     """
-    counted = {chunk: Counter()}
+    counted: dict[int, Counter] = {chunk: Counter()}
     for rank, of in _sources(cell, chunk):
         counted.setdefault(of, Counter())[rank] += 1
     return {of: counted[of] for of in (chunk, *sorted(counted.keys() - {chunk}))}

@@ -18,16 +18,17 @@ The host never waits for a GPU.  (Written for it, and not yet run there.)
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from course_lib import all_reduce
 from course_lib.arguments import number
-from course_lib.measured_memory import storage_bytes
 from course_lib.memory import ModelState
+from course_lib.storages import storage_bytes
 
-Group = dict[str, object]
+Group = dict[str, Any]
 
 
 class ShardedAdamW:
@@ -50,7 +51,7 @@ class ShardedAdamW:
     floating type.
     """
 
-    def __init__(self, parameters: Iterable[torch.Tensor] | Iterable[Group], **settings: object):
+    def __init__(self, parameters: Iterable[torch.Tensor] | Iterable[Group], **settings: Any):
         groups = _trained(torch.optim.AdamW(parameters, **settings).param_groups)
         self._parameters = [parameter for group in groups for parameter in group["params"]]
         _require_one_kind(self._parameters)
@@ -122,7 +123,7 @@ class ShardedAdamW:
     def _where_groups_meet(self, groups: list[list[torch.Tensor]]) -> list[int]:
         """In this rank's chunk; a group that is not in it lies between two equal places."""
         ends = torch.tensor([sum(map(torch.numel, group)) for group in groups]).cumsum(0)
-        return (ends[:-1] - self._own.storage_offset()).clamp(0, len(self._own)).tolist()
+        return (ends[:-1] - int(self._own.storage_offset())).clamp(0, len(self._own)).tolist()
 
     def _gradients(self) -> Iterator[torch.Tensor]:
         for place, parameter in enumerate(self._parameters, start=1):

@@ -15,11 +15,11 @@ from course_lib.palette import color_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from course_lib.pictures import Picture
+    from course_lib.pictures import Looks, Picture
 
 _FONT_SIZE = 9  # points
 _BAR_WIDTH = 0.6
-_PIECES = {  # as lesson 01 draws them
+_PIECES: dict[str, tuple[str, Looks]] = {  # as lesson 01 draws them
     "weights": ("weights", {"color": color_of("weights")}),
     "gradients": ("gradients", {"color": color_of("gradients")}),
     "master": ("fp32 master weights",

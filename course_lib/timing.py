@@ -1,4 +1,7 @@
-"""How long a rank takes for something that all ranks do at the same time."""
+"""How long a rank takes for something that all ranks do at the same time.
+
+Runs in the rank; a barrier comes first, and a GPU is waited for.
+"""
 
 from __future__ import annotations
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 from course_lib.arguments import Catalog, one_of, true_or_false, whole_number
 
 ATTENTION = ("eager", "fused")
 RECOMPUTE = ("none", "selective", "full")
+_BY_DEFAULT: Any = None  # a size that a config fills in from its others, so that it always is a number
 
 
 def __getattr__(name: str):
@@ -46,9 +48,9 @@ class TransformerConfig:
     heads: int
     vocab: int
     context: int | None = None
-    kv_heads: int | None = None
-    ffn: int | None = None
-    head_dim: int | None = None
+    kv_heads: int = _BY_DEFAULT
+    ffn: int = _BY_DEFAULT
+    head_dim: int = _BY_DEFAULT
     gated: bool = False
     norm: str = "layer"
     tied: bool = True
@@ -93,8 +95,7 @@ class TransformerConfig:
     def parameters(self) -> int:
         """All parameters, each counted once: a tied embedding is one matrix, not two."""
         embeddings = self.vocab * self.hidden * (1 if self.tied else 2)
-        if self.learned_positions:
-            embeddings += self.context * self.hidden
+        embeddings += self.positions * self.hidden
         return embeddings + self.layers * self.layer_parameters + self._norm_parameters
 
     @property
@@ -117,15 +118,20 @@ class TransformerConfig:
     def _norm_parameters(self) -> int:
         return self.hidden * (1 + (self.norm == "layer" and self.bias))
 
+    @property
+    def positions(self) -> int:
+        """Rows of the table of learned positions; 0 without one."""
+        return self.context if self.learned_positions and self.context else 0
+
     def check_sequence(self, sequence: object) -> int:
         """``sequence`` as an int, if the module can run so many tokens.
 
         Learned positions end at ``context``.  Rotations go on beyond it, so there it is no limit.
         """
-        sequence = whole_number("sequence", sequence)
-        if self.learned_positions and sequence > self.context:
-            raise ValueError(f"sequence={sequence}: expected at most context={self.context}")
-        return sequence
+        tokens = whole_number("sequence", sequence)
+        if self.learned_positions and tokens > self.positions:
+            raise ValueError(f"sequence={tokens}: expected at most context={self.context}")
+        return tokens
 
     def flops_per_token(self, sequence: int) -> int:
         """FLOPs of forward and backward for one token in a sequence of ``sequence`` tokens.
@@ -152,7 +158,7 @@ def _gpt(layers: int, hidden: int, heads: int, context: int = 1024) -> Transform
 
 def _llama(layers: int, hidden: int, heads: int, vocab: int, **sizes) -> TransformerConfig:
     """Llama, and those built like it: Mistral, Qwen2.5."""
-    switches = {"gated": True, "norm": "rms", "learned_positions": False, "bias": False}
+    switches: dict[str, Any] = {"gated": True, "norm": "rms", "learned_positions": False, "bias": False}
     return TransformerConfig(layers, hidden, heads, vocab, **switches, **{"tied": False, **sizes})
 
 

@@ -13,7 +13,7 @@ from course_lib.utilization import Parts
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from course_lib.pictures import Picture
+    from course_lib.pictures import Looks, Picture
 
 _FONT_SIZE = 9  # points
 _BAR_HEIGHT = 0.7  # of a row
@@ -24,7 +24,7 @@ def _plain(color: str) -> dict:
     return {"facecolor": color, "edgecolor": color, "linewidth": 1}
 
 
-_LOOKS = {
+_LOOKS: dict[str, Looks] = {
     "peak": {"facecolor": "#FFFFFF", "edgecolor": "black", "linewidth": 1},
     "compute below peak": {"facecolor": "#FFFFFF", "edgecolor": color_of("compute"), "hatch": "xxx"},
     "slowed by communication": {

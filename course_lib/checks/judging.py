@@ -54,13 +54,12 @@ def judge(part: Part, attempt: Attempt) -> Judgement:
 
 def _judged(part: Part, attempt: Attempt) -> Judgement:
     if attempt.skipped:
-        seen = ("left out, since others did not end",)
-        return Judgement(attempt.ranks, False, seen, skipped=True)
+        return Judgement(attempt.ranks, False, ("left out, since others did not end",), skipped=True)
     if attempt.error is not None:
+        lines: Sequence[str]
         lines = wording.how_it_ended(attempt) if part.one_process else wording.how_ranks_ended(attempt)
-        seen = (*lines, *wording.printed(attempt))
-        mistake = part.recognize_error(attempt)
-        return Judgement(attempt.ranks, False, seen, mistake, error=attempt.error)
+        said = (*lines, *wording.printed(attempt))
+        return Judgement(attempt.ranks, False, said, part.recognize_error(attempt), error=attempt.error)
     pairs = zip(attempt.cases, attempt.played, strict=True)
     cases = tuple(Compared(attempt.ranks, case, played) for case, played in pairs)
     wrong = [compared for compared in cases if compared.wrong_ranks]
@@ -71,11 +70,11 @@ def _judged(part: Part, attempt: Attempt) -> Judgement:
             lines = wording.case_by_case(cases, part.in_words)
         mistake = _KEPT if part.one_process and wrong[0] is not cases[0] else None
         return Judgement(attempt.ranks, False, (*lines, *wording.printed(attempt)), mistake, cases)
-    fault = next(filter(None, map(part.accept, cases)), None)
+    fault = next((found for case in cases if (found := part.accept(case))), None)
     if fault:
-        sentence, seen = (fault.sentence, f": {fault.seen}") if isinstance(fault, Fault) else (fault, "")
-        seen = f"the right result, but not in the right way{seen}"
-        return Judgement(attempt.ranks, False, (seen,), sentence, cases)
+        found = fault if isinstance(fault, Fault) else Fault(fault, "")
+        seen = "the right result, but not in the right way" + (f": {found.seen}" if found.seen else "")
+        return Judgement(attempt.ranks, False, (seen,), found.sentence, cases)
     return Judgement(attempt.ranks, True, (wording.counted(len(cases), "case"),), cases=cases)
 
 

@@ -61,7 +61,7 @@ def _entries(rank: int, posted: Sequence[Message]) -> list[_Entry]:
             ("batch",) if message.batch is not None else ("pair", frozenset((rank, message.peer))),
             frozenset(
                 earlier for earlier in range(index)
-                if posted[earlier].waited is not None and posted[earlier].waited <= index
+                if (waited := posted[earlier].waited) is not None and waited <= index
             ),
             message,
         )

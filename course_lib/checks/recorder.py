@@ -125,7 +125,7 @@ class Recorder:
 
 
 def _calling(code: CodeType) -> FrameType | None:
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not code:
         frame = frame.f_back
     return frame

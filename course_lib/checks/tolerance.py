@@ -7,7 +7,7 @@ A result that is near enough, each of its numbers, is taken for the one expected
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import isclose, isfinite
 from typing import Any
@@ -27,7 +27,7 @@ def _taken_for_expected(attempt: Attempt, tolerance: float) -> Attempt:
     return replace(attempt, played=[_of_case(case, played, tolerance) for case, played in pairs])
 
 
-def _of_case(case: Case, played: list[Played], tolerance: float) -> list[Played]:
+def _of_case(case: Case, played: Sequence[Played], tolerance: float) -> list[Played]:
     return [
         replace(one, value=expected) if near(one.value, expected, tolerance) else one
         for one, expected in zip(played, case.expected, strict=True)

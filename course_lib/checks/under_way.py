@@ -125,5 +125,5 @@ def _checksum(tensors: Sequence[torch.Tensor]) -> int:
     checksum = 0
     for tensor in tensors:
         data = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
-        checksum = zlib.crc32(data.cpu().numpy(), checksum)
+        checksum = zlib.crc32(data.cpu().numpy().data, checksum)
     return checksum

@@ -133,11 +133,11 @@ def _tensors_agree(got: Any, expected: Tensor, tolerance: float) -> bool:
     return all(numbers_agree(*pair, tolerance) for pair in zip(got.numbers, expected.numbers, strict=True))
 
 
-def numbers_agree(got: float, expected: float | None, tolerance: float = 0.0) -> bool:
+def numbers_agree(got: float | None, expected: float | None, tolerance: float = 0.0) -> bool:
     """Whether one element of a tensor is as expected."""
     if expected is None or repr(got) == repr(expected):
         return True
-    return bool(tolerance) and abs(got - expected) <= tolerance
+    return bool(tolerance) and got is not None and abs(got - expected) <= tolerance
 
 
 def describe(value: Any, depth: int = 3) -> Any:
@@ -218,7 +218,8 @@ def build(value: Any, device: Any) -> Any:
 def _build_module(value: Module, device: Any) -> Any:
     import torch
 
-    root, parameters = torch.nn.Module(), {}
+    root = torch.nn.Module()
+    parameters: dict[str, Any] = {}
     for name, described in value.parameters.items():
         if isinstance(described, str):
             parameters[name] = parameters[described]

@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from course_lib.classroom.submission import MASTERS, Unusable, check_cells, fill_master
 
@@ -106,7 +107,7 @@ def _run(command: list[str], folder: Path, seconds: float) -> bool:
         "IPYTHONDIR": str(folder),
         "JUPYTER_RUNTIME_DIR": str(folder),
     }
-    silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    silent: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     process = subprocess.Popen(command, cwd=folder, env=environment, **silent)
     with _ended_at_last(process):
         with contextlib.suppress(subprocess.TimeoutExpired):

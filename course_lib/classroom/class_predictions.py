@@ -78,7 +78,7 @@ def _collect(entries: dict, collected: dict) -> None:
 def table(class_predictions: list[ClassPrediction]) -> str:
     """One line for each prediction, with a head."""
     head = ("prediction", "students", "smallest", "median", "largest", "measured", "unit")
-    rows = [head]
+    rows: list[tuple[str, ...]] = [head]
     for prediction in class_predictions:
         summary = {**prediction.summary(), "prediction": _printable(prediction.name)}
         rows.append(tuple(_cell(summary[column]) for column in head))
@@ -87,7 +87,7 @@ def table(class_predictions: list[ClassPrediction]) -> str:
     return "\n".join(lines)
 
 
-def _cell(value: object) -> str:
+def _cell(value: float | str | None) -> str:
     return "-" if value is None else _printable(value) if isinstance(value, str) else number_text(value)
 
 

@@ -112,7 +112,7 @@ def _is_begun(exercise: ExerciseMark) -> bool:
 
 def _places(marks: Sequence[StudentMark], texts: dict[str, ExerciseText]) -> list[tuple[str, list[str]]]:
     """By exercise, the students for whom it is the last one begun; at the end those who have begun none."""
-    found: dict[str, list[str]] = {name: [] for name in texts} | {"": []}
+    found: dict[str, list[str]] = {name: [] for name in [*texts, ""]}
     for mark in marks:
         begun = [exercise.exercise for exercise in mark.exercises if _is_begun(exercise)]
         found[begun[-1] if begun else ""].append(mark.student)

@@ -20,6 +20,7 @@ import io
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import course_lib
 from course_lib.classroom.marks import TAMPERED, CaseMark, ExerciseMark, PartMark, StudentMark, to_plain
@@ -40,7 +41,7 @@ class Platform:
     after: tuple[str, ...]
     student: Callable[[str], tuple[str, ...]]
     second_row: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-    quoting: int = csv.QUOTE_MINIMAL
+    quoting: Literal[0, 1, 2, 3] = csv.QUOTE_MINIMAL
 
 
 PLATFORMS = {
@@ -131,7 +132,7 @@ def _row(
     return (*map(cell, texts), points, status, seconds, cell(message))
 
 
-def _csv(rows: Iterable[Sequence[str]], quoting: int = csv.QUOTE_MINIMAL) -> str:
+def _csv(rows: Iterable[Sequence[str]], quoting: Literal[0, 1, 2, 3] = csv.QUOTE_MINIMAL) -> str:
     file = io.StringIO(newline="")
     csv.writer(file, quoting=quoting, lineterminator="\r\n").writerows(rows)
     return file.getvalue()

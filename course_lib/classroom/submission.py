@@ -159,16 +159,16 @@ def _graded_cells(notebook: dict) -> dict[str, dict]:
         grade_id, _ = _grading(cell)
         if grade_id in cells:
             raise Unusable(f"Two cells have the grade_id {grade_id:.60}: delete one of them.")
-        if grade_id is not None:
+        if grade_id:
             cells[grade_id] = cell
     return cells
 
 
-def _grading(cell: dict) -> tuple[str | None, dict]:
-    """A cell's grade_id and what nbgrader knows of it; None without one."""
+def _grading(cell: dict) -> tuple[str, dict]:
+    """A cell's grade_id and what nbgrader knows of it; "" and nothing without one."""
     grading = cell["metadata"].get("nbgrader")
     if not isinstance(grading, dict) or not isinstance(grading.get("grade_id"), str):
-        return None, {}
+        return "", {}
     return grading["grade_id"], grading
 
 

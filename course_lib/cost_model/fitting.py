@@ -1,4 +1,7 @@
-"""From measured times back to the latency and bandwidth of the links."""
+"""From measured times back to the latency and bandwidth of the links.
+
+Stands on ``seconds``, whose ``terms`` say how many messages and tensors a time is made of.
+"""
 
 from __future__ import annotations
 

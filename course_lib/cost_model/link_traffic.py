@@ -1,4 +1,7 @@
-"""The bytes of an all-reduce, for each pair of ranks, exactly."""
+"""The bytes of an all-reduce, for each pair of ranks, exactly.
+
+Counted from who sends what to whom, where ``seconds`` has the sum as a formula; both stand on ``pairing``.
+"""
 
 from __future__ import annotations
 

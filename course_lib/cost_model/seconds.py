@@ -1,11 +1,14 @@
-"""Seconds of an all-reduce, and the bus bandwidth that a measured time means."""
+"""Seconds of an all-reduce, and the bus bandwidth that a measured time means.
+
+Stands on ``pairing``, which says who meets whom.  No torch: bytes and ranks in, seconds out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from course_lib.arguments import Catalog, number, one_of, whole_number
 from course_lib.cost_model.pairing import doublings, powers_of_two, staying
@@ -158,7 +161,7 @@ def bus_bandwidth(collective: str, bytes: int, seconds: float, ranks: int) -> fl
 # --- arguments ---
 
 
-def is_list(value: object) -> bool:
+def is_list(value: object) -> TypeGuard[Iterable]:
     """Whether ``value`` is a list of some kind: a range, the values of a dict, an array with one axis."""
     if isinstance(value, (str, Mapping)) or not hasattr(value, "__iter__"):
         return False

@@ -1,4 +1,7 @@
-"""Gradients: their mean over all ranks."""
+"""Gradients: their mean over all ranks.
+
+Stands on the course's ring, or any other all-reduce that sums in place.
+"""
 
 from __future__ import annotations
 

@@ -1,14 +1,20 @@
-"""The tensors of a module by name, and whether all ranks have the same ones."""
+"""The tensors of a module by name, and whether all ranks have the same ones.
+
+The ground of this package: ranks tell each other what they have, and nothing is averaged.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 
 from course_lib.ranks.diagnosis import names
+
+T = TypeVar("T")
 
 
 def parameters(module: torch.nn.Module) -> Iterator[tuple[str, torch.nn.Parameter]]:
@@ -29,7 +35,7 @@ def require_module(module: object) -> None:
         raise ValueError(f"module={module!r}: expected a torch.nn.Module")
 
 
-def require_same_modules(tensors: dict[str, torch.Tensor]) -> None:
+def require_same_modules(tensors: Mapping[str, torch.Tensor]) -> None:
     """Raise ValueError on all ranks unless names, shapes and types agree, in the same order."""
     descriptions = [description(name, tensor) for name, tensor in tensors.items()]
     for of_ranks in zip_longest(*gather(descriptions), fillvalue="nothing more"):
@@ -48,14 +54,14 @@ def description(name: str, tensor: torch.Tensor) -> str:
     return f"{name} {tuple(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
 
 
-def gather(own: list) -> list[list]:
+def gather(own: T) -> list[T]:
     """What every rank has, in rank order."""
-    everyone: list = [None] * dist.get_world_size()
+    everyone: list[Any] = [None] * dist.get_world_size()
     dist.all_gather_object(everyone, own)
     return everyone
 
 
-def groups_of_equal(of_ranks: list | tuple) -> list[list[int]]:
+def groups_of_equal(of_ranks: Sequence[Any]) -> list[list[int]]:
     """The ranks in groups that have the same, each group and the groups in rank order."""
     groups: dict = {}
     for rank, value in enumerate(of_ranks):

@@ -1,4 +1,7 @@
-"""What a step's gradients tell about their noise, without a backward pass of its own."""
+"""What a step's gradients tell about their noise, without a backward pass of its own.
+
+Stands on ``noise_scale.Meter``, which it feeds, and on one small all-reduce.
+"""
 
 from __future__ import annotations
 

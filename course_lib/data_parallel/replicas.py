@@ -1,4 +1,7 @@
-"""Replicas: all ranks get the same parameters, and are seen to keep them."""
+"""Replicas: all ranks get the same parameters, and are seen to keep them.
+
+Stands on the two halves of the course's ring, and on ``modules``.
+"""
 
 from __future__ import annotations
 
@@ -86,4 +89,4 @@ def _bytes(dense: torch.Tensor) -> torch.Tensor:
 
 
 def _checksum(tensor: torch.Tensor) -> bytes:
-    return hashlib.blake2b(_bytes(tensor.cpu().contiguous()).numpy(), digest_size=16).digest()
+    return hashlib.blake2b(_bytes(tensor.cpu().contiguous()).numpy().data, digest_size=16).digest()

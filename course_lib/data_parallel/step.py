@@ -1,4 +1,7 @@
-"""One training step on all ranks: accumulate, synchronize once, clip, update."""
+"""One training step on all ranks: accumulate, synchronize once, clip, update.
+
+Puts ``gradients`` and ``noise_probe`` together into what lesson 05 builds line by line.
+"""
 
 from __future__ import annotations
 

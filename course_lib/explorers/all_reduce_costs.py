@@ -10,9 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, log10
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ipywidgets as widgets
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon
@@ -20,12 +21,12 @@ from matplotlib.patches import Patch, Polygon
 from course_lib.arguments import one_of, whole_number
 from course_lib.cost_model import ALGORITHMS, all_reduce_seconds, bus_bandwidth, limit_seconds, terms
 from course_lib.explorers.fast_canvas import layer_on_top, log_axis
-from course_lib.explorers.units import four_digits
-from course_lib.explorers.widget import Explorer, Readout
+from course_lib.explorers.units import bytes_text, four_digits
+from course_lib.explorers.widget import Explorer, Readout, selection
 from course_lib.hardware import ACCELERATORS
 from course_lib.measurements import Measurement
 from course_lib.palette import color_of
-from course_lib.pictures import Picture
+from course_lib.pictures import Looks, Picture
 from course_lib.transformer import CONFIGS
 
 FEWEST_RANKS, MOST_RANKS = 2, 4096
@@ -46,8 +47,8 @@ class Point(NamedTuple):
 def points_of(measured: Iterable[Measurement]) -> list[Point]:
     """Points from measurements in seconds that say their algorithm, bytes and ranks."""
     return [
-        Point(each.conditions["algorithm"], each.conditions["bytes"], each.conditions["ranks"], each.value)
-        for each in measured
+        Point(str(has["algorithm"]), int(has["bytes"]), int(has["ranks"]), each.value)
+        for each in measured for has in [each.conditions]
     ]
 
 
@@ -94,14 +95,6 @@ def rate_text(number: float) -> str:
     return four_digits(number, {"TB/s": 1e12, "GB/s": 1e9, "MB/s": 1e6, "kB/s": 1e3, "B/s": 1})
 
 
-def size_text(number: int) -> str:
-    """Binary units where they say it exactly, as in 8 MiB; else decimal ones, as in 248.9 MB."""
-    for unit, factor in {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10}.items():
-        if number % factor == 0 and number < 1024 * factor:
-            return f"{number // factor} {unit}"
-    return four_digits(number, {"GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1})
-
-
 # --- the picture ---
 
 _SIZE = (7.4, 5.2)  # inches
@@ -109,14 +102,14 @@ _FONT = 9  # points
 _GRAY, _PALE = "#5A5A5A", "#B4B4B4"
 _SIZES = [2**power for power in range(10, 36)]
 _WORLDS = [2**power for power in range(1, 13)]  # between them, pairs cost more: lines would go up and down
-_SIZE_TICKS = {size: size_text(size) for size in _SIZES[::5]}
+_SIZE_TICKS = {size: bytes_text(size) for size in _SIZES[::5]}
 _WORLD_TICKS = {ranks: f"{ranks:,}" for ranks in (2, 4, 16, 64, 256, 1024, 4096)}
 _TIME_TICKS = {10.0**power: seconds_text(10.0**power) for power in range(-6, 3)}
 _TIME_TICKS |= {1e3: "1,000 s", 1e4: "10,000 s"}
 _LEAST_TIME, _MOST_TIME = min(_TIME_TICKS), max(_TIME_TICKS)
 _FLOOR = log10(_LEAST_TIME) - 10  # below the axes, whatever is drawn
 _COMMUNICATION = color_of("communication")
-_LOOKS = {
+_LOOKS: dict[str, Looks] = {
     "star": {"color": "black", "linestyle": "-", "marker": "*"},
     "tree": {"color": "black", "linestyle": "--", "marker": "X"},
     "recursive-doubling": {"color": "black", "linestyle": ":", "marker": "s"},
@@ -126,10 +119,10 @@ _LOOKS = {
     TORCH: {"marker": "x"},
 }
 _WIDTHS = {"ring": 2.6, "unchunked-ring": 1.8}
-_LIMIT = {"color": _GRAY, "linewidth": 1.2}
-_BELOW_LIMIT = {"facecolor": "#00000018", "linewidth": 0}  # what lies under it is seen through it
-_MEASURED = {"color": "black", "markersize": 9, "markerfacecolor": "none", "linestyle": "none"}
-_ELSEWHERE = {"color": _PALE, "marker": ".", "markersize": 4, "linestyle": "none"}
+_LIMIT: Looks = {"color": _GRAY, "linewidth": 1.2}
+_BELOW_LIMIT: Looks = {"facecolor": "#00000018", "linewidth": 0}  # what lies under it is seen through it
+_MEASURED: Looks = {"color": "black", "markersize": 9, "markerfacecolor": "none", "linestyle": "none"}
+_ELSEWHERE: Looks = {"color": _PALE, "marker": ".", "markersize": 4, "linestyle": "none"}
 _BEYOND = 1.3  # axes go so much further than what they show, so that nothing lies on their ends
 
 
@@ -166,7 +159,7 @@ class Drawing:
 
     def show(self, choice: Choice) -> None:
         self._over_bytes.show(choice, _SIZES, f"{choice.ranks:,} ranks")
-        self._over_ranks.show(choice, _WORLDS, size_text(choice.bytes))
+        self._over_ranks.show(choice, _WORLDS, bytes_text(choice.bytes))
         self.figure.description = description(choice)
 
 
@@ -199,7 +192,7 @@ class _Panel:
         limit = [log10(choice.limit(**{self._over: value})) for value in values]
         self._limit.set_data(places, limit)
         corners = [(places[-1], _FLOOR), (places[0], _FLOOR)]
-        self._below_limit.set_xy([*zip(places, limit, strict=True), *corners])
+        self._below_limit.set(xy=[*zip(places, limit, strict=True), *corners])
         here = log10(getattr(choice, self._over))
         self._here.set_xdata([here, here])
         for name in ALGORITHMS:
@@ -224,12 +217,12 @@ def _checked(point: Point) -> Point:
     return point
 
 
-def _line(name: str) -> dict:
+def _line(name: str) -> Looks:
     looks = {key: value for key, value in _LOOKS[name].items() if key != "marker"}
     return {**looks, "linewidth": _WIDTHS.get(name, 1.2)}
 
 
-def _mark(name: str) -> dict:
+def _mark(name: str) -> Looks:
     size = 9 if name == "star" else 6
     color, marker = _LOOKS[name]["color"], _LOOKS[name]["marker"]
     return {"color": color, "marker": marker, "markersize": size, "linestyle": "none"}
@@ -241,9 +234,9 @@ def _put(mark: Line2D, place: float, seconds: float, marker: str) -> None:
     mark.set_marker("^" if seconds > _MOST_TIME else "v" if seconds < _LEAST_TIME else marker)
 
 
-def _key(points: Sequence[Point]) -> list[Line2D | Patch]:
+def _key(points: Sequence[Point]) -> list[Artist]:
     lines = [Line2D([], [], **{**_mark(name), **_line(name)}, label=name) for name in ALGORITHMS]
-    key = [*lines, Patch(**_BELOW_LIMIT, label="not possible at this bandwidth")]
+    key: list[Artist] = [*lines, Patch(**_BELOW_LIMIT, label="not possible at this bandwidth")]
     if points:
         key.append(Line2D([], [], marker="o", **_MEASURED, label="measured"))
         key.append(Line2D([], [], **_ELSEWHERE, label="measured, other N or size"))
@@ -256,7 +249,7 @@ def description(choice: Choice) -> str:
     """What the picture shows, in a sentence for those who can't see it; the numbers stand beside it."""
     return (
         "Time of an all-reduce by the cost model, for six algorithms and the limit: for "
-        f"{choice.ranks:,} ranks over the size of the tensor, and for {size_text(choice.bytes)} over the "
+        f"{choice.ranks:,} ranks over the size of the tensor, and for {bytes_text(choice.bytes)} over the "
         f"number of ranks, with {_latency_text(choice.latency)} a message and links of "
         f"{rate_text(choice.bandwidth)}."
     )
@@ -309,26 +302,18 @@ def explorer(
     return Explorer(Drawing(points, origin), _controls(points, start), Choice, readout)
 
 
-def _controls(points: Sequence[Point], start: Choice) -> dict[str, widgets.SelectionSlider]:
+def _controls(points: Sequence[Point], start: Choice) -> dict[str, widgets.ValueWidget]:
     """One control for each field of Choice."""
-    stops = {
-        "ranks": _named({ranks: f"{ranks:,}" for ranks in _rank_stops(points, start)}),
-        "bytes": _named({size: _named_size(size) for size in _size_stops(points, start)}),
-        "latency": _named({time: _latency_text(time) for time in {0.0, *_steps(-7, -3), start.latency}}),
-        "bandwidth": _named({rate: _named_rate(rate) for rate in {*_steps(6, 11), *_RATES, start.bandwidth}}),
+    stops: dict[str, dict[Any, str]] = {
+        "ranks": {ranks: f"{ranks:,}" for ranks in _rank_stops(points, start)},
+        "bytes": {size: _named_size(size) for size in _size_stops(points, start)},
+        "latency": {time: _latency_text(time) for time in {0.0, *_steps(-7, -3), start.latency}},
+        "bandwidth": {rate: _named_rate(rate) for rate in {*_steps(6, 11), *_RATES, start.bandwidth}},
     }
-    controls = {}
-    for name, options in stops.items():
-        control = widgets.SelectionSlider(options=options, value=getattr(start, name))
-        control.description = _DESCRIPTIONS[name]
-        control.style.description_width = "8em"
-        control.layout.width = "auto"
-        controls[name] = control
-    return controls
-
-
-def _named(texts: dict[float, str]) -> list[tuple[str, float]]:
-    return [(texts[value], value) for value in sorted(texts)]
+    return {
+        name: selection(dict(sorted(texts.items())), getattr(start, name), _DESCRIPTIONS[name], "8em")
+        for name, texts in stops.items()
+    }
 
 
 def _rank_stops(points: Sequence[Point], start: Choice) -> set[int]:
@@ -349,7 +334,7 @@ def _steps(first: int, last: int) -> list[float]:
 
 
 def _named_size(size: int) -> str:
-    return size_text(size) + (f": {_NAMED_SIZES[size]}" if size in _NAMED_SIZES else "")
+    return bytes_text(size) + (f": {_NAMED_SIZES[size]}" if size in _NAMED_SIZES else "")
 
 
 def _named_rate(rate: float) -> str:

@@ -1,4 +1,7 @@
-"""Rows of bars with texts in them, on a sheet whose unit is the inch: timelines, and what is in a bucket."""
+"""Rows of bars with texts in them, on a sheet whose unit is the inch: timelines, and what is in a bucket.
+
+Stands on ``ring_drawing`` for texts that follow a slider.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 
-from course_lib.explorers.memory_wall import axis_end
+from course_lib.explorers.units import axis_end
 from course_lib.palette import ink_on
 from course_lib.ring_drawing import FONT, Texts, text_width
 

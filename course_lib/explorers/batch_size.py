@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import log10
 from typing import NamedTuple
 
-import ipywidgets as widgets
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
@@ -21,15 +21,13 @@ from course_lib.activations import model_bytes
 from course_lib.arguments import number, whole_number
 from course_lib.cost_model import all_reduce_seconds
 from course_lib.explorers.fast_canvas import layer_on_top, log_axis
-from course_lib.explorers.memory_wall import axis_end, count, size
-from course_lib.explorers.star_link import duration, rate_text
-from course_lib.explorers.units import four_digits
-from course_lib.explorers.widget import Explorer, Readout
+from course_lib.explorers.units import axis_end, count, duration, four_digits, rate_text, size
+from course_lib.explorers.widget import Explorer, Readout, selection
 from course_lib.hardware import ACCELERATORS
 from course_lib.memory import model_state
 from course_lib.noise_scale import critical_batch_tokens, tradeoff
 from course_lib.palette import color_of
-from course_lib.pictures import Picture
+from course_lib.pictures import Looks, Picture
 from course_lib.transformer import CONFIGS
 
 MODEL, SEQUENCE = "gpt-2-small", 1024  # tokens
@@ -144,18 +142,19 @@ _FEWEST_TOKENS, _MOST_TOKENS = SEQUENCE / 1.5, 1.5 * MOST_RANKS * _MOST_AT_ONCE 
 _CURVE = [_FEWEST_TOKENS * (_MOST_TOKENS / _FEWEST_TOKENS) ** (part / 150) for part in range(151)]  # tokens
 _AT_ONCE_TICKS = {number: f"{number:,}" for number in (1, 10, 100, 1000)}
 _BYTE_TICKS = {10**power: size(10**power) for power in range(9, 14)}
-_STEPS = {"color": "black", "linewidth": 2}
-_EXAMPLES = {"color": color_of("compute"), "linewidth": 2}
-_CRITICAL = {"color": "black", "linewidth": 1.2, "linestyle": ":"}
-_HERE = {"color": "black", "linewidth": 1.2, "linestyle": "--"}
-_MARK = {"marker": "o", "markersize": 6, "color": "black", "linestyle": "none"}
-_ACTIVATIONS = {"color": color_of("activations"), "linewidth": 2}
-_NOW = {**_MARK, "markersize": 7, "color": color_of("activations"), "markeredgecolor": "black"}
-_AT_ONCE = {**_NOW, "markerfacecolor": "white", "markeredgecolor": color_of("activations"),
-            "markeredgewidth": 1.6}  # fmt: skip
-_MEASURED = {"marker": "x", "markersize": 7, "markeredgewidth": 1.5, "color": "black", "linestyle": "none"}
-_BARS = {"compute": {"facecolor": color_of("compute")},
-         "communication": {"facecolor": color_of("communication")}}  # fmt: skip
+_STEPS: Looks = {"color": "black", "linewidth": 2}
+_EXAMPLES: Looks = {"color": color_of("compute"), "linewidth": 2}
+_CRITICAL: Looks = {"color": "black", "linewidth": 1.2, "linestyle": ":"}
+_HERE: Looks = {"color": "black", "linewidth": 1.2, "linestyle": "--"}
+_MARK: Looks = {"marker": "o", "markersize": 6, "color": "black", "linestyle": "none"}
+_ACTIVATIONS: Looks = {"color": color_of("activations"), "linewidth": 2}
+_NOW: Looks = {**_MARK, "markersize": 7, "color": color_of("activations"), "markeredgecolor": "black"}
+_AT_ONCE: Looks = {**_NOW, "markerfacecolor": "white", "markeredgecolor": color_of("activations"),
+                   "markeredgewidth": 1.6}  # fmt: skip
+_MEASURED: Looks = {"marker": "x", "markersize": 7, "markeredgewidth": 1.5, "color": "black",
+                    "linestyle": "none"}  # fmt: skip
+_BARS: dict[str, Looks] = {"compute": {"facecolor": color_of("compute")},
+                           "communication": {"facecolor": color_of("communication")}}  # fmt: skip
 _ENDS = {0.5: "center", 1.0: "right"}  # where the bars' axis has numbers, and how they are aligned
 _UNITS = {"days": 86400, "h": 3600, "min": 60, "s": 1, "ms": 1e-3, "µs": 1e-6}
 
@@ -258,7 +257,7 @@ class _Time:
         unit, factor = next(each for each in _UNITS.items() if longest >= each[1])
         end = factor * axis_end(longest / factor)
         for (compute, communication), total, way in zip(self._rows, self._totals, ways, strict=True):
-            compute.set_width(way.compute / end)
+            compute.set(width=way.compute / end)
             communication.set(x=way.compute / end, width=way.communication / end)
             total.set_text(duration(way.seconds))
         for x, tick in zip(_ENDS, self._ticks, strict=True):
@@ -281,22 +280,22 @@ def _places(points: Sequence[Point]) -> tuple[list[float], list[float]]:
 
 
 def _draw_keys(figure: Picture, measured: bool) -> None:
-    worth = [
+    worth: list[Artist] = [
         Line2D([], [], label="steps", **_STEPS),
         Line2D([], [], label="examples", **_EXAMPLES),
         Line2D([], [], label="critical batch", **_CRITICAL),
         Line2D([], [], label="your batch", **{**_MARK, **_HERE}),
     ]
-    costs = [
+    costs: list[Artist] = [
         Line2D([], [], label="b sequences at once", **_NOW),
         Line2D([], [], label="all K·b at once", **_AT_ONCE),
         *(Patch(label=name, **look) for name, look in _BARS.items()),
     ]
     if measured:
         costs.insert(2, Line2D([], [], label="measured", **_MEASURED))
-    for handles, place in ((worth, "upper center"), (costs, "lower center")):
-        figure.legend(handles=handles, loc=place, ncols=len(handles), frameon=False, fontsize=_FONT,
-                      columnspacing=1.6, handletextpad=0.6)  # fmt: skip
+    looks: Looks = {"frameon": False, "fontsize": _FONT, "columnspacing": 1.6, "handletextpad": 0.6}
+    figure.legend(handles=worth, loc="upper center", ncols=len(worth), **looks)
+    figure.legend(handles=costs, loc="lower center", ncols=len(costs), **looks)
 
 
 def description(choice: Choice) -> str:
@@ -367,12 +366,9 @@ def explorer(points: Sequence[Point] = (), start: Choice = Choice()) -> Explorer
         "flops": {flops: _named_flops(flops) for flops in _with([*_FLOPS, *_CARDS], start.flops)},
     }
     controls = {
-        name: widgets.SelectionSlider(
-            options=[(text, value) for value, text in texts.items()], value=getattr(start, name),
-            description=_DESCRIPTIONS[name], style={"description_width": "11em"}, layout={"width": "auto"},
-        )
+        name: selection(texts, getattr(start, name), _DESCRIPTIONS[name], "11em")
         for name, texts in stops.items()
-    }  # fmt: skip
+    }
     return Explorer(Drawing(points), controls, Choice, readout)
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 from math import inf
+from typing import Any
 
-import ipywidgets as widgets
 from matplotlib.patches import Patch
 
 from course_lib.arguments import number, one_of, whole_number
@@ -21,9 +21,8 @@ from course_lib.cost_model import all_reduce_seconds, terms
 from course_lib.explorers.bars import Bar, Bars, TimeAxis
 from course_lib.explorers.fast_canvas import layer_on_top
 from course_lib.explorers.gpt_layers import gpt_layers
-from course_lib.explorers.memory_wall import size
-from course_lib.explorers.star_link import duration, rate_text
-from course_lib.explorers.widget import Explorer, Readout
+from course_lib.explorers.units import duration, rate_text, size
+from course_lib.explorers.widget import Explorer, Readout, selection
 from course_lib.palette import color_of
 from course_lib.pictures import Picture
 from course_lib.ring_drawing import FONT, WIDTH, sheet, text_width
@@ -259,7 +258,7 @@ def _notes(choice: Choice, done: Step) -> list[str]:
 
 def explorer(start: Choice = Choice()) -> Explorer:  # noqa: B008 (frozen)
     """The explorer as a widget."""
-    stops = {
+    stops: dict[str, dict[Any, str]] = {
         "bucket_mb": {mb: _bucket_text(mb) for mb in sorted({*_BUCKET_SIZES, start.bucket_mb})},
         "layers": {number: f"{number}" for number in range(1, MOST_LAYERS + 1)},
         "order": dict(zip(ORDERS, _ORDER_TEXTS, strict=True)),
@@ -267,12 +266,9 @@ def explorer(start: Choice = Choice()) -> Explorer:  # noqa: B008 (frozen)
         "ranks": {number: f"{number:,}" for number in sorted({*_RANKS, start.ranks})},
     }
     controls = {
-        name: (widgets.Dropdown if name in ("order", "embedding") else widgets.SelectionSlider)(
-            options=[(text, value) for value, text in texts.items()], value=getattr(start, name),
-            description=_DESCRIPTIONS[name], style={"description_width": "9em"}, layout={"width": "auto"},
-        )
+        name: selection(texts, getattr(start, name), _DESCRIPTIONS[name], menu=name in ("order", "embedding"))
         for name, texts in stops.items()
-    }  # fmt: skip
+    }
     return Explorer(Drawing(), controls, Choice, readout)
 
 

@@ -7,14 +7,13 @@ measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil, floor, log10
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import ipywidgets as widgets
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
@@ -23,10 +22,10 @@ from matplotlib.patches import Patch, Polygon
 from course_lib.arguments import number, whole_number
 from course_lib.explorers.fast_canvas import layer_on_top, log_axis
 from course_lib.explorers.overlap import COMPUTED, LEAST_MB, MOST_MB, MOST_MICRO_BATCHES, Work
-from course_lib.explorers.star_link import duration, rate_text
-from course_lib.explorers.widget import Explorer, Readout
+from course_lib.explorers.units import duration, rate_text
+from course_lib.explorers.widget import Explorer, LiveReadout, Readout, selection
 from course_lib.palette import HATCH_COLOR, IDLE_HATCH, color_of
-from course_lib.pictures import Picture
+from course_lib.pictures import Looks, Picture
 from course_lib.ring_drawing import FONT, WIDTH, sheet
 from course_lib.simulator import LEFT_OUT, MOST_RANKS, Cluster, Link, simulate_cluster
 
@@ -98,17 +97,17 @@ _LEFT, _WIDE, _BETWEEN, _TOP, _BOTTOM = 0.72, 2.92, 0.6, 0.36, 3.0
 _WORLDS = [2**power for power in range(1, 13)]
 _RANK_TICKS = {ranks: f"{ranks:,}" for ranks in (2, 8, 32, 128, 512, 4096)}
 _BEYOND = 1.25  # axes go so much further than what they show
-_SIMULATED = {"color": "black", "linewidth": 2}
-_ALIKE = {"color": color_of("communication"), "linewidth": 1.6, "linestyle": "--"}
-_ALONE = {"color": color_of("compute"), "linewidth": 2}
-_SPAN = {"facecolor": "#00000022", "linewidth": 0}
+_SIMULATED: Looks = {"color": "black", "linewidth": 2}
+_ALIKE: Looks = {"color": color_of("communication"), "linewidth": 1.6, "linestyle": "--"}
+_ALONE: Looks = {"color": color_of("compute"), "linewidth": 2}
+_SPAN: Looks = {"facecolor": "#00000022", "linewidth": 0}
 _MARKERS = "x+^sD"
-_MEASURED = {"color": "black", "markersize": 8, "markerfacecolor": "none", "markeredgewidth": 1.5,
-             "linestyle": "none"}  # fmt: skip
-_ITS_PREDICTION = {"marker": "_", "markersize": 13, "markeredgewidth": 1.5, "linestyle": "none",
-                   "color": color_of("optimizer state")}  # fmt: skip
-_HERE = {"color": "#5A5A5A", "linewidth": 0.8}
-_SHARES = {
+_MEASURED: Looks = {"color": "black", "markersize": 8, "markerfacecolor": "none", "markeredgewidth": 1.5,
+                    "linestyle": "none"}  # fmt: skip
+_ITS_PREDICTION: Looks = {"marker": "_", "markersize": 13, "markeredgewidth": 1.5, "linestyle": "none",
+                          "color": color_of("optimizer state")}  # fmt: skip
+_HERE: Looks = {"color": "#5A5A5A", "linewidth": 0.8}
+_SHARES: dict[str, Looks] = {
     "exposed communication": {"facecolor": color_of("communication"), "linewidth": 0},
     "waiting for late ranks": {"facecolor": color_of("idle"), "hatch": IDLE_HATCH,
                                "edgecolor": HATCH_COLOR, "linewidth": 0},
@@ -203,7 +202,7 @@ class _Times:
         for line, curve in zip(self._lines, curves, strict=True):
             line.set_data(_PLACES, list(map(height, curve)))
         low, high = ([height(end(seconds)) for seconds in spans] for end in (min, max))
-        self._span.set_xy([*zip(_PLACES, low, strict=True), *zip(_PLACES[::-1], high[::-1], strict=True)])
+        self._span.set(xy=[*zip(_PLACES, low, strict=True), *zip(_PLACES[::-1], high[::-1], strict=True)])
         self._predicted.set_data([log10(p.ranks) for p in shown], [height(p.predicted) for p in shown])
         for name, marks in zip(self.implementations, self._measured, strict=True):
             own = [point for point in shown if point.implementation == name]
@@ -214,7 +213,7 @@ class _Times:
         every = ceil((most - least + 1) / _MOST_TICKS)
         powers = list(range(least, most + 1, every))
         heights = [(power - least) / (most - least) for power in powers]
-        self._grid.set_segments([[(0, height), (2 * log10(MOST_RANKS), height)] for height in heights])
+        self._grid.set(segments=[[(0, height), (2 * log10(MOST_RANKS), height)] for height in heights])
         for n, text in enumerate(self._texts):
             text.set(y=heights[n] if n < len(powers) else 0,
                      text=_power_of_ten(powers[n]) if n < len(powers) else "")  # fmt: skip
@@ -241,7 +240,7 @@ class _Shares:
                  for share, each in zip(exposed, clusters, strict=True)]  # fmt: skip
         ends = [len(clusters) * [0.0], exposed, waits, len(clusters) * [1.0]]
         for area, low, high in zip(self.changing, ends, ends[1:], strict=False):
-            area.set_xy([*zip(_PLACES, low, strict=True), *zip(_PLACES[::-1], high[::-1], strict=True)])
+            area.set(xy=[*zip(_PLACES, low, strict=True), *zip(_PLACES[::-1], high[::-1], strict=True)])
 
 
 def _draw_keys(drawing: Picture, implementations: Sequence[str]) -> None:
@@ -276,16 +275,6 @@ def description(choice: Choice) -> str:
 # --- the numbers beside it ---
 
 
-@dataclass(frozen=True)
-class _Live(Readout):
-    """Numbers that differ from run to run stay out of the text, which a stored notebook keeps."""
-
-    still: str = ""
-
-    def text(self) -> str:
-        return self.still
-
-
 def readout(choice: Choice, work: Work = COMPUTED) -> Readout:
     """The choice's ranks in numbers; as a text, without what was measured."""
     both = cluster, _ = choice.cluster(work), choice.cluster(work, alike=True)
@@ -305,7 +294,7 @@ def readout(choice: Choice, work: Work = COMPUTED) -> Readout:
         f"standard deviation of {choice.jitter:g}.",
         f"Left out: {'; '.join(LEFT_OUT)}.",
     ]
-    return _Live(rows, notes, description(choice)) if work.measured else Readout(rows, notes)
+    return LiveReadout(rows, notes, description(choice)) if work.measured else Readout(rows, notes)
 
 
 def _pace(cluster: Cluster) -> str:
@@ -330,14 +319,12 @@ def explorer(
     for name, (text, stops) in _STOPS.items():
         measured = {getattr(point, name) for point in points if hasattr(point, name)}
         values = sorted({*stops, *measured, getattr(start, name)})
-        controls[name] = widgets.SelectionSlider(
-            options=[(text(value), value) for value in values], value=getattr(start, name),
-            description=_DESCRIPTIONS[name], style={"description_width": "9em"}, layout={"width": "auto"},
-        )  # fmt: skip
+        texts = {value: text(value) for value in values}
+        controls[name] = selection(texts, getattr(start, name), _DESCRIPTIONS[name])
     return Explorer(Drawing(work, points), controls, Choice, partial(readout, work=work))
 
 
-_STOPS = {  # how a value is written, and all values
+_STOPS: dict[str, tuple[Callable[[Any], str], Sequence]] = {  # how a value is written, and all values
     "ranks": (lambda ranks: f"{ranks:,}", _WORLDS),
     "rate": (rate_text, [rate * 1e6 / 8 for rate in (100, 200, 400, 800, 1000, 10_000, 100_000)]),
     "bucket_mb": (lambda size: f"{size:g} MiB", [LEAST_MB * 2**n for n in range(9)]),

@@ -6,11 +6,11 @@ what ``map_grid`` computes, and published runs.  Nothing in it was measured here
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from math import log10
+from typing import Any
 
-import ipywidgets as widgets
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
@@ -43,12 +43,11 @@ from course_lib.explorers.map_grid import (
     model_near,
     spot,
 )
-from course_lib.explorers.memory_wall import count, size
-from course_lib.explorers.star_link import duration
-from course_lib.explorers.widget import Explorer, Readout
+from course_lib.explorers.units import count, duration, size
+from course_lib.explorers.widget import Explorer, Readout, selection
 from course_lib.hardware import ACCELERATORS
 from course_lib.palette import color_of
-from course_lib.pictures import Picture
+from course_lib.pictures import Looks, Picture
 from course_lib.ring_drawing import FONT, WIDTH, Texts, sheet
 from course_lib.simulator import LEFT_OUT, MOST_RANKS
 
@@ -91,11 +90,11 @@ _COLORS = LinearSegmentedColormap.from_list("U", [color_of("communication"), col
 _NORM = BoundaryNorm(_LEVELS, _COLORS.N)
 _WALL = "#E8E8E8"
 _MARKERS = dict(zip(published_runs.KINDS, "osD", strict=True))
-_MARK = {"markersize": 11, "markerfacecolor": "white", "markeredgecolor": "black", "linestyle": "none"}
-_HERE = {"marker": "*", "markersize": 17, "markerfacecolor": "black", "markeredgecolor": "white",
-         "linestyle": "none"}  # fmt: skip
-_EDGES = {"colors": "black", "linewidths": 1.3}
-_CRITICAL = {"color": "black", "linewidth": 1.6, "linestyle": "--"}
+_MARK: Looks = {"markersize": 11, "markerfacecolor": "white", "markeredgecolor": "black", "linestyle": "none"}
+_HERE: Looks = {"marker": "*", "markersize": 17, "markerfacecolor": "black", "markeredgecolor": "white",
+                "linestyle": "none"}  # fmt: skip
+_EDGES: Looks = {"colors": "black", "linewidths": 1.3}
+_CRITICAL: Looks = {"color": "black", "linewidth": 1.6, "linestyle": "--"}
 _MARK_SIZE, _HERE_SIZE, _LINE_SIZE = 0.24, 0.3, 0.08  # that texts keep clear of
 _ABOVE_AXIS = 0.6
 
@@ -143,7 +142,7 @@ class Drawing:
         setting = choice.setting
         cells = grid(setting)
         self._mesh.set_array(cells.utilization)
-        self._edges.set_segments(_borders(cells.region))
+        self._edges.set(segments=_borders(cells.region))
         critical = log10(setting.critical_ranks)
         self._critical.set_ydata([critical, critical])
         here = log10(model_near(choice.parameters).config.parameters), log10(choice.ranks)
@@ -222,7 +221,7 @@ _BEYOND = ("batch beyond critical", "beyond critical")
 
 def _name_options(name: str, setting: Setting) -> tuple[str, ...]:
     if name == WALL:
-        return f"memory wall: 16P + activations > {size(setting.hardware.memory_bytes)}", name
+        return f"memory wall: 16P + activations > {size(setting.memory_bytes)}", name
     if name == HIDES:
         return name, "hides"
     return (f"{name}: over {COSTLY:.0%} exposed", name)
@@ -283,7 +282,7 @@ def readout(choice: Choice) -> Readout:
         ("parameters P", count(here.parameters)),
         ("ranks N", f"{here.ranks:,}"),
         ("model state and activations", size(here.memory)),
-        (f"memory of {choice.hardware.name}", size(choice.hardware.memory_bytes)),
+        (f"memory of {choice.hardware.name}", size(choice.memory_bytes)),
         ("forward and backward", duration(step.backward_end)),
         ("communication", duration(step.exposed_seconds + step.hidden_seconds)),
         ("– of it latency", duration(here.latency_seconds)),
@@ -322,14 +321,11 @@ _NOTES = (
 
 def explorer(start: Choice = Choice()) -> Explorer:  # noqa: B008 (frozen)
     """The explorer as a widget.  The sliders also stop where they start."""
-    controls = {
-        name: widgets.SelectionSlider(
-            options=[(text(value), value) for value in _with(stops, getattr(start, name))],
-            value=getattr(start, name), description=_DESCRIPTIONS[name],
-            style={"description_width": "9em"}, layout={"width": "auto"},
-        )
-        for name, (text, stops) in _STOPS.items()
-    }  # fmt: skip
+    controls = {}
+    for name, (text, stops) in _STOPS.items():
+        value = getattr(start, name)
+        texts = {each: text(each) for each in _with(stops, value)}
+        controls[name] = selection(texts, value, _DESCRIPTIONS[name])
     return Explorer(Drawing(), controls, Choice, readout)
 
 
@@ -345,7 +341,7 @@ _RATES = {  # IB: InfiniBand, each port; NVLink: each GPU (ml-engineering)
     125e6: "1 Gbit/s", 1.25e9: "10 Gbit/s", 12.5e9: "100 Gbit/s", 25e9: "IB HDR",
     50e9: "IB NDR", 100e9: "IB XDR", 300e9: "NVLink 3", 450e9: "NVLink 4", 900e9: "NVLink 5",
 }  # fmt: skip
-_STOPS = {  # how a value is written, and all values
+_STOPS: dict[str, tuple[Callable[[Any], str], Sequence]] = {  # how a value is written, and all values
     "card": (lambda name: ACCELERATORS[name].name, CARDS),
     "latency": (_latency_text, [0.0, 1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3]),
     "bandwidth": (_named_rate, list(_RATES)),

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import log10
 
 import numpy as np
 from matplotlib.artist import Artist
-from matplotlib.axis import Axis
+from matplotlib.axis import XAxis, YAxis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
@@ -54,7 +54,7 @@ class FastCanvas:
         """The figure as it stands now: height × width × 4 bytes, red, green, blue and opacity."""
         self._canvas.restore_region(self._background)
         for artist in self._changing:
-            artist.axes.draw_artist(artist)
+            artist.draw(self._canvas.get_renderer())
         return np.asarray(self._canvas.buffer_rgba())
 
     def png(self) -> bytes:
@@ -72,7 +72,8 @@ def png(pixels: np.ndarray) -> bytes:
     rows = np.zeros((height, 1 + channels * width), np.uint8)  # each begins with 0: no filter
     rows[:, 1:] = pixels.reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)  # 8 bits each of four channels
-    chunks = [_chunk(b"IHDR", header), _chunk(b"IDAT", zlib.compress(rows, level=1)), _chunk(b"IEND", b"")]
+    content = zlib.compress(rows.data, level=1)
+    chunks = [_chunk(b"IHDR", header), _chunk(b"IDAT", content), _chunk(b"IEND", b"")]
     return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
 
 
@@ -80,7 +81,9 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
     return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
 
 
-def log_axis(axis: Axis, least: float, most: float, texts: dict[float, str]) -> None:
+def log_axis(
+    axis: XAxis | YAxis, least: float, most: float, texts: Mapping[float, str] | Mapping[int, str]
+) -> None:
     """Make an axis that shows log10 of values from ``least`` to ``most``, with a text at each of some values.
 
     To draw at a value, draw at its log10.

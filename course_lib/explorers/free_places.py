@@ -1,4 +1,7 @@
-"""Finds room for texts on a map whose regions, lines and marks move."""
+"""Finds room for texts on a map whose regions, lines and marks move.
+
+Stands on numpy, and on ``ring_drawing`` for the width of a text.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def gpt_layers(
     norm = [hidden, hidden]
     attention = 4 * [hidden * hidden, hidden]  # query, key, value, output
     matrices = {
-        "embedding": [config.vocab * hidden, config.context * hidden],
+        "embedding": [config.vocab * hidden, config.positions * hidden],
         **{f"layer {number}": [*norm, *attention, *norm, ffn * hidden, ffn, hidden * ffn, hidden]
            for number in range(config.layers)},
         "head": norm,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import log
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from course_lib.simulator import MOST_RANKS, Layer, Step, channel_end, simulate_
 from course_lib.transformer import TransformerConfig
 from course_lib.utilization import utilization
 
+T = TypeVar("T")
 COMPUTE_SHARE = 0.5  # of the peak, while nothing is communicated: published runs on 8 GPUs reach 40 to 64%
 OPTIMIZER_TRAFFIC = 28  # bytes a parameter: Adam reads gradient, master, moments; writes these three, weights
 COSTLY = 0.1  # of a step: where so much of it is exposed, communication has begun to cost
@@ -39,8 +40,14 @@ MOST_SEQUENCES, MOST_MICRO_BATCHES = 64, 64
 CARDS = [name for name, card in ACCELERATORS.items()
          if card.memory_bytes and card.bandwidth and (card.bf16_flops or card.fp16_flops)]  # fmt: skip
 HIDES, WALL, LATENCY, BANDWIDTH = REGIONS = ("communication hides", "memory wall", "latency", "bandwidth")
-_BUCKETS = {"bucket_mb": 25.0, "first_bucket_mb": 1.0}  # torch's DDP
+_BUCKETS: dict[str, Any] = {"bucket_mb": 25.0, "first_bucket_mb": 1.0}  # torch's DDP
 _GRADIENT = 2  # bytes of an element
+
+
+def _known(value: T | None) -> T:
+    """A number of one of CARDS."""
+    assert value is not None, "CARDS leaves out cards of which it is not known"
+    return value
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,11 @@ class Setting:
     @property
     def peak(self) -> float:
         """FLOP/s, dense, of a 16-bit type."""
-        return self.hardware.bf16_flops or self.hardware.fp16_flops
+        return _known(self.hardware.bf16_flops or self.hardware.fp16_flops)
+
+    @property
+    def memory_bytes(self) -> int:
+        return _known(self.hardware.memory_bytes)
 
     @property
     def step_tokens(self) -> int:
@@ -139,7 +150,7 @@ class Model:
         return self.work * setting.step_tokens / SEQUENCE / (COMPUTE_SHARE * setting.peak)
 
     def optimizer_seconds(self, setting: Setting) -> float:
-        return OPTIMIZER_TRAFFIC * self.config.parameters / setting.hardware.bandwidth
+        return OPTIMIZER_TRAFFIC * self.config.parameters / _known(setting.hardware.bandwidth)
 
 
 @lru_cache(maxsize=len(_LAYERS))
@@ -190,7 +201,7 @@ class Spot:
 
     @property
     def fits(self) -> bool:
-        return self.memory <= self.setting.hardware.memory_bytes
+        return self.memory <= self.setting.memory_bytes
 
     @property
     def latency_seconds(self) -> float:
@@ -248,7 +259,7 @@ _MESSAGES, _TENSORS = np.array([terms("ring", ranks) for ranks in RANKS]).T[:, :
 
 def _column(setting: Setting, model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Of one model, for each of RANKS."""
-    if model.memory(setting) > setting.hardware.memory_bytes:
+    if model.memory(setting) > setting.memory_bytes:
         return np.full(len(RANKS), np.nan), np.full(len(RANKS), REGIONS.index(WALL))
     latency = _MESSAGES * setting.latency
     seconds = latency + _TENSORS * (model.bytes / setting.bandwidth)

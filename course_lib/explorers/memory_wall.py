@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import log10, nan
+from typing import Literal
 
 import ipywidgets as widgets
 from matplotlib.axes import Axes
@@ -21,12 +22,12 @@ from matplotlib.transforms import Bbox
 from course_lib.activations import layer_terms, model_bytes
 from course_lib.arguments import one_of, whole_number
 from course_lib.explorers.fast_canvas import layer_on_top, log_axis
-from course_lib.explorers.units import four_digits
+from course_lib.explorers.units import axis_end, count, size
 from course_lib.explorers.widget import Explorer, Readout
 from course_lib.hardware import ACCELERATORS
 from course_lib.memory import RECIPES, largest_model, model_state
 from course_lib.palette import color_of
-from course_lib.pictures import Picture
+from course_lib.pictures import Looks, Picture
 from course_lib.transformer import CONFIGS, TransformerConfig
 
 BY_PARAMETERS = "as GPT-3"  # the shape that follows from P
@@ -126,23 +127,14 @@ def need(choice: Choice) -> tuple[Need, Need]:
     activations = model_bytes(choice.config, choice.micro_batch, choice.sequence, recompute=choice.recompute)
     states = [model_state(choice.parameters, choice.recipe, *row) for row in choice.rows]
     pieces = [{name: getattr(state, name) for name in PIECES[:-1]} for state in states]
-    return tuple(Need({**each, "activations": activations}, choice.capacity) for each in pieces)
+    alone, each = (Need({**piece, "activations": activations}, choice.capacity) for piece in pieces)
+    return alone, each
 
 
 def largest_models(choice: Choice) -> tuple[int, int]:
     """The most parameters whose model state alone fits: on one GPU, and with the choice's ranks."""
-    rows = choice.rows
-    return tuple(largest_model(choice.capacity, choice.recipe, stage, ranks) for stage, ranks in rows)
-
-
-def size(number: float) -> str:
-    """Bytes as people read them: four digits, decimal units."""
-    return four_digits(number, {"PB": 1e15, "TB": 1e12, "GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1})
-
-
-def count(number: float) -> str:
-    """Parameters as people read them: 6.738 B, 124.4 M."""
-    return four_digits(number, {"T": 1e12, "B": 1e9, "M": 1e6, "k": 1e3, "": 1}).rstrip()
+    alone, each = (largest_model(choice.capacity, choice.recipe, *row) for row in choice.rows)
+    return alone, each
 
 
 # --- the picture ---
@@ -155,8 +147,7 @@ _CLEAR = 4  # pixels between a name and a card's line
 _PARAMETER_TICKS = {10**n: count(10**n) for n in range(7, 14)}
 _BYTE_TICKS = {10**n: size(10**n) for n in range(7, 16)}
 _FEWEST_BYTES, _MOST_BYTES = min(_BYTE_TICKS), max(_BYTE_TICKS)
-_STEPS = (1, 1.5, 2, 3, 5, 7.5, 10)  # where the bars' axis may end, times a power of ten
-_LOOKS = {
+_LOOKS: dict[str, Looks] = {
     "weights": {"facecolor": color_of("weights")},
     "gradients": {"facecolor": color_of("gradients")},
     # The palette has no color for the fp32 copy of the weights: it is the weights' color, hatched.
@@ -165,10 +156,11 @@ _LOOKS = {
     "activations": {"facecolor": color_of("activations")},
 }
 # One GPU alone, and each of N.
-_STYLES = ("-", "--")
-_LARGEST = {"marker": "D", "markersize": 5, "color": _CARD_COLOR, "linestyle": "none"}
-_MEASURED = {"marker": "x", "markersize": 7, "markeredgewidth": 1.5, "color": "black", "linestyle": "none"}
-_MARKS = (
+_STYLES: tuple[Literal["-"], Literal["--"]] = ("-", "--")
+_LARGEST: Looks = {"marker": "D", "markersize": 5, "color": _CARD_COLOR, "linestyle": "none"}
+_MEASURED: Looks = {"marker": "x", "markersize": 7, "markeredgewidth": 1.5, "color": "black",
+                    "linestyle": "none"}  # fmt: skip
+_MARKS: tuple[Looks, Looks] = (
     {"marker": "o", "markersize": 6, "color": "black"},
     {"marker": "o", "markersize": 11, "color": "black", "fillstyle": "none"},
 )
@@ -197,9 +189,9 @@ class Drawing:
         self._plane = _Plane(self.figure.add_axes((0.12, 0.465, 0.775, 0.415)), points)
         self._bars = _Bars(self.figure.add_axes((0.03, 0.147, 0.925, 0.201)))
         self.changing = layer_on_top([*self._plane.changing, *self._bars.changing])
-        handles = [Patch(label=LONG_NAMES.get(piece, piece), **_LOOKS[piece]) for piece in PIECES]
-        handles.append(Line2D([], [], color=_CARD_COLOR, linewidth=2, label="the card"))
-        looks = {"frameon": False, "fontsize": _FONT, "columnspacing": 1.4, "handletextpad": 0.5}
+        pieces = [Patch(label=LONG_NAMES.get(piece, piece), **_LOOKS[piece]) for piece in PIECES]
+        handles = [*pieces, Line2D([], [], color=_CARD_COLOR, linewidth=2, label="the card")]
+        looks: Looks = {"frameon": False, "fontsize": _FONT, "columnspacing": 1.4, "handletextpad": 0.5}
         self.figure.legend(handles=handles, loc="lower center", ncols=6, handlelength=1.4, **looks)
         self.figure.legend(handles=_key(points), loc="upper left", ncols=2, handlelength=2.8, **looks)
 
@@ -325,7 +317,7 @@ class _Bars:
 _LABELED = (0.5, 1.0)  # where the bars' axis has numbers
 
 
-def _lay_end_to_end(patches: Sequence[Rectangle], widths: Sequence[float]) -> None:
+def _lay_end_to_end(patches: Sequence[Patch], widths: Sequence[float]) -> None:
     left = 0.0
     for patch, width in zip(patches, widths, strict=True):
         patch.set(x=left, width=width)
@@ -341,12 +333,6 @@ def _put(mark: Line2D, x: float, number: int) -> None:
 def _height(number: int) -> float:
     """Where on the axis of bytes, or at its nearer edge."""
     return log10(min(max(number, _FEWEST_BYTES), _MOST_BYTES))
-
-
-def axis_end(number: float) -> float:
-    """The next round number from ``number`` up."""
-    power = 10.0 ** (len(f"{int(number)}") - 1)
-    return next(step * power for step in _STEPS if step * power >= number)
 
 
 def row_names(choice: Choice) -> tuple[str, str]:
@@ -401,8 +387,8 @@ def _notes(choice: Choice) -> list[str]:
     if choice.recompute == "full":
         again = sum(layer_terms(config, choice.micro_batch, choice.sequence, attention="fused").values())
         notes[-1] += f" But backward's one layer, computed again, comes on top: {size(again)}."
-    if config.learned_positions and choice.sequence > config.context:
-        notes.append(f"{choice.shape} itself has positions for {config.context:,} tokens only.")
+    if config.learned_positions and choice.sequence > config.positions:
+        notes.append(f"{choice.shape} itself has positions for {config.positions:,} tokens only.")
     if card.bf16_flops is None and card.fp16_flops is not None:  # both None: only not known
         notes.append(f"{card.name} has no bf16: fp16 takes as many bytes, and needs loss scaling.")
     return notes

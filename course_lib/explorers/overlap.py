@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from math import ceil, log2, log10
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import ipywidgets as widgets
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
@@ -25,13 +24,12 @@ from course_lib.cost_model import all_reduce_seconds
 from course_lib.explorers.bars import Bar, Bars, TimeAxis, time_unit
 from course_lib.explorers.fast_canvas import layer_on_top, log_axis
 from course_lib.explorers.gpt_layers import gpt_layers
-from course_lib.explorers.memory_wall import axis_end, size
-from course_lib.explorers.star_link import duration, rate_text
-from course_lib.explorers.widget import Explorer, Readout
+from course_lib.explorers.units import axis_end, duration, rate_text, size
+from course_lib.explorers.widget import Explorer, LiveReadout, Readout, selection
 from course_lib.links import bytes_per_second
 from course_lib.measurements import Measurement
 from course_lib.palette import HATCH_COLOR, IDLE_HATCH, color_of
-from course_lib.pictures import Picture
+from course_lib.pictures import Looks, Picture
 from course_lib.ring_drawing import FONT, WIDTH, Texts, sheet, text_width
 from course_lib.simulator import Layer, Step, simulate_step
 from course_lib.transformer import TransformerConfig
@@ -79,8 +77,8 @@ def points_of(measured: Iterable[Measurement]) -> list[Point]:
     Those of another ``part`` than "measured" are left out.
     """
     return [
-        Point(has["implementation"], has["bucket_mb"], bytes_per_second(has["rate"]), has["ranks"],
-              has.get("micro_batches", 1), each.value)
+        Point(str(has["implementation"]), float(has["bucket_mb"]), bytes_per_second(has["rate"]),
+              int(has["ranks"]), int(has.get("micro_batches", 1)), each.value)
         for each in measured for has in [each.conditions] if has.get("part", "measured") == "measured"
     ]  # fmt: skip
 
@@ -119,7 +117,7 @@ _SEQUENCES, _FLOPS = 4, 20e9
 _SIZE = f"{_CONFIG.layers} layers of {_CONFIG.hidden}, {_SEQUENCES} sequences of {_CONFIG.context} tokens"
 _LATENCY = "100 µs"
 COMPUTED = Work(
-    tuple(gpt_layers(_CONFIG, _SEQUENCES, _CONFIG.context, _FLOPS, element_bytes=4)), 5e-3, 100e-6,
+    tuple(gpt_layers(_CONFIG, _SEQUENCES, _CONFIG.positions, _FLOPS, element_bytes=4)), 5e-3, 100e-6,
     f"a GPT of {_SIZE}, {_FLOPS / 1e9:g} GFLOP/s on each rank, {_LATENCY} a message", measured=False,
 )  # fmt: skip
 
@@ -153,14 +151,14 @@ _PANEL = (_LEFT / WIDTH, 1.18 / _HEIGHT, (_RIGHT - _LEFT) / WIDTH, 2.19 / _HEIGH
 _BARS_KEY, _PANEL_KEY = 4.03 / _HEIGHT, 0.68 / _HEIGHT  # the tops of what explains the colors, of the figure
 _KINDS = {"compute": "compute", "communication": "all-reduce", "idle": "exposed: the rank waits",
           "optimizer state": "optimizer"}  # fmt: skip
-_IDLE = {"facecolor": color_of("idle"), "hatch": IDLE_HATCH, "edgecolor": HATCH_COLOR, "linewidth": 0}
-_PREDICTED = {"color": "black", "linewidth": 2}
-_ALONE = {"color": color_of("compute"), "linewidth": 2}
-_IN_TURN = {"color": color_of("communication"), "linewidth": 1.6, "linestyle": "--"}
-_HERE = {"marker": "o", "markersize": 7, "color": "black", "linestyle": "none"}
+_IDLE: Looks = {"facecolor": color_of("idle"), "hatch": IDLE_HATCH, "edgecolor": HATCH_COLOR, "linewidth": 0}
+_PREDICTED: Looks = {"color": "black", "linewidth": 2}
+_ALONE: Looks = {"color": color_of("compute"), "linewidth": 2}
+_IN_TURN: Looks = {"color": color_of("communication"), "linewidth": 1.6, "linestyle": "--"}
+_HERE: Looks = {"marker": "o", "markersize": 7, "color": "black", "linestyle": "none"}
 _MARKERS = "x+^sD"
-_MEASURED = {"color": "black", "markersize": 8, "markerfacecolor": "none", "markeredgewidth": 1.5,
-             "linestyle": "none"}  # fmt: skip
+_MEASURED: Looks = {"color": "black", "markersize": 8, "markerfacecolor": "none", "markeredgewidth": 1.5,
+                    "linestyle": "none"}  # fmt: skip
 _TICKS = (0, 0.5, 1.0)  # of the panel's height
 _BEYOND = 1.15  # the panel goes so much further than its curves, on each side
 _HEADROOM = 1.03
@@ -255,7 +253,7 @@ class _Panel:
         ticks = [LEAST_MB * 2**n for n in range(0, octaves + 1, 1 if octaves < 9 else 2)]
         log_axis(axes.xaxis, LEAST_MB / _BEYOND, most * _BEYOND, {tick: f"{tick:g}" for tick in ticks})
         axes.set(ylim=(0, 1), xlabel="size of a bucket (MiB)")
-        axes.xaxis.label.set_size(FONT)
+        axes.xaxis.label.set_fontsize(FONT)
         axes.tick_params(labelsize=FONT)
         axes.set_yticks(_TICKS, len(_TICKS) * [""])
         axes.grid(color="#E8E8E8", linewidth=0.6)
@@ -328,16 +326,6 @@ def description(choice: Choice) -> str:
 # --- the numbers beside it ---
 
 
-@dataclass(frozen=True)
-class _Live(Readout):
-    """Numbers that differ from run to run stay out of the text, which a stored notebook keeps."""
-
-    still: str = ""
-
-    def text(self) -> str:
-        return self.still
-
-
 def readout(choice: Choice, work: Work = COMPUTED) -> Readout:
     """The picture in numbers; as a text, without what was measured."""
     step = work.step(choice)
@@ -358,7 +346,7 @@ def readout(choice: Choice, work: Work = COMPUTED) -> Readout:
     notes = [what, f"Predicted from {work.origin}. Left out: communication may slow compute down."]
     if choice.micro_batches > 1:
         notes.append(f"Only the last of {choice.micro_batches} backward passes hides anything.")
-    return _Live(rows, notes, description(choice)) if work.measured else Readout(rows, notes)
+    return LiveReadout(rows, notes, description(choice)) if work.measured else Readout(rows, notes)
 
 
 # --- the sliders ---
@@ -374,7 +362,7 @@ def explorer(
 
     ``origin``: what the picture says of where and when they were measured.
     """
-    stops = {
+    stops: dict[str, dict[Any, str]] = {
         "bucket_mb": {mebibytes: f"{mebibytes:g} MiB" for mebibytes in _bucket_stops(work, points, start)},
         "rate": {rate: rate_text(rate) for rate in sorted({*_RATES, *(each.rate for each in points),
                                                            start.rate})},
@@ -382,12 +370,9 @@ def explorer(
         "micro_batches": {k: f"{k}" for k in range(1, MOST_MICRO_BATCHES + 1)},
     }  # fmt: skip
     controls = {
-        name: widgets.SelectionSlider(
-            options=[(text, value) for value, text in texts.items()], value=getattr(start, name),
-            description=_DESCRIPTIONS[name], style={"description_width": "9em"}, layout={"width": "auto"},
-        )
+        name: selection(texts, getattr(start, name), _DESCRIPTIONS[name])
         for name, texts in stops.items()
-    }  # fmt: skip
+    }
     return Explorer(Drawing(work, points, origin), controls, Choice, partial(readout, work=work))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from course_lib.explorers.memory_wall import count
+from course_lib.explorers.units import count
 from course_lib.explorers.widget import Readout
 
 ALONE, SHARDED, DIVIDED = KINDS = ("data parallelism alone", "model state sharded", "model divided, too")

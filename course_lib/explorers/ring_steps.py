@@ -15,7 +15,7 @@ from course_lib import ring_table
 from course_lib.arguments import whole_number
 from course_lib.explorers.fast_canvas import layer_on_top
 from course_lib.explorers.widget import Explorer, Readout
-from course_lib.pictures import Picture
+from course_lib.pictures import Looks, Picture
 from course_lib.ring_drawing import (
     ARRIVED_COLOR,
     ARRIVED_KEY,
@@ -88,8 +88,8 @@ _HIGHEST_ROW = 1.3
 _BETWEEN = 0.2  # rows, at least: there the arrows are
 _STUB = 0.17  # an arrow that comes from beyond the edge
 _THICK, _HEAD_WIDTH, _HEAD = 0.03, 0.11, 0.09  # of an arrow
-_MESSAGES = {"facecolor": ARRIVED_COLOR, "linewidth": 0, "snap": False}
-_LINKS = {**_MESSAGES, "facecolor": "#8A8A8A"}
+_MESSAGES: Looks = {"facecolor": ARRIVED_COLOR, "linewidth": 0, "snap": False}
+_LINKS: Looks = {**_MESSAGES, "facecolor": "#8A8A8A"}
 _TITLE_FONT = FONT + 1  # points
 _MEANING_AT = 1.25
 _BACK = 0.09  # where the link from the last rank to the first runs
@@ -122,8 +122,8 @@ class Drawing:
     def show(self, choice: Choice) -> None:
         place = layout(choice)
         self._cells.show(place, _state(choice), arrived(choice))
-        self._messages.set_verts([each for message in choice.messages for each in _arrows(place, message)])
-        self._links.set_verts(_ring(place))
+        self._messages.set(verts=[each for message in choice.messages for each in _arrows(place, message)])
+        self._links.set(verts=_ring(place))
         self._title.show(_from_left((step_text(choice), 0.1), (meaning(choice), _MEANING_AT)))
 
 
@@ -142,12 +142,14 @@ def _state(choice: Choice) -> ring_table.State:
     return ring_table.after(choice.ranks, choice.step)
 
 
-def arrived(choice: Choice) -> dict[tuple[int, int], set[int]]:
+def arrived(choice: Choice) -> dict[tuple[int, int], set]:
     """Of which ranks the input came into a rank's chunk, in the step that is shown."""
     if not choice.step:
         return {}
     before = ring_table.after(choice.ranks, choice.step - 1)
-    return {(each.receiver, each.into): set(before[each.sender][each.chunk]) for each in choice.messages}
+    return {
+        (each.receiver, each.into): set(before[each.sender][each.chunk] or ()) for each in choice.messages
+    }
 
 
 Shape = list[tuple[float, float]]

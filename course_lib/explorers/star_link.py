@@ -11,17 +11,16 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-import ipywidgets as widgets
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from course_lib import cost_model
 from course_lib.arguments import one_of, whole_number
 from course_lib.explorers.fast_canvas import layer_on_top
-from course_lib.explorers.memory_wall import axis_end, size
-from course_lib.explorers.widget import Explorer, Readout
+from course_lib.explorers.units import axis_end, bytes_text, duration, rate_text, size
+from course_lib.explorers.widget import Explorer, Readout, selection
 from course_lib.palette import color_of
-from course_lib.pictures import Picture
+from course_lib.pictures import Looks, Picture
 from course_lib.transformer import CONFIGS
 
 FEWEST, MOST = 2, 1024  # ranks
@@ -78,42 +77,20 @@ def carried(bytes: int, ranks: int) -> tuple[Carried, Carried]:
     return root, worker
 
 
-def duration(seconds: float) -> str:
-    """Seconds as people read them: three digits."""
-    for factor, unit in ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"), (1e-3, "ms")):
-        if seconds >= factor:
-            return f"{seconds / factor:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} µs"
-
-
-def rate_text(rate: float) -> str:
-    """A rate as it is sold: in bits per second."""
-    unit, factor = ("Gbit/s", 1e9) if 8 * rate >= 1e9 else ("Mbit/s", 1e6)
-    return f"{8 * rate / factor:g} {unit}"
-
-
-def bytes_text(number: int) -> str:
-    """A tensor's size: in binary units where it is a whole number of them, else in decimal ones."""
-    for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        count, rest = divmod(number, 1 << shift)
-        if 1 <= count < 1024 and not rest:
-            return f"{count} {unit}"
-    return size(number)
-
-
 # --- the picture ---
 
 _SIZE = (7.4, 4.6)  # inches
 _FONT = 9  # points
 _COLOR = color_of("communication")
-_LINES = {
+_LINES: dict[str, Looks] = {
     "the root's link": {"color": _COLOR, "linestyle": "-", "linewidth": 2},
     "a worker's link": {"color": _COLOR, "linestyle": "--", "linewidth": 2},
 }
-_HERE = {"marker": "o", "markersize": 12, "color": _COLOR, "linestyle": "none", "fillstyle": "none",
-         "markeredgewidth": 1.8}  # fmt: skip
+_HERE: Looks = {"marker": "o", "markersize": 12, "color": _COLOR, "linestyle": "none", "fillstyle": "none",
+                "markeredgewidth": 1.8}  # fmt: skip
 _MARKERS = "xs^D"
-_MARK = {"color": "black", "linestyle": "none", "markersize": 7, "fillstyle": "none", "markeredgewidth": 1.4}
+_MARK: Looks = {"color": "black", "linestyle": "none", "markersize": 7, "fillstyle": "none",
+                "markeredgewidth": 1.4}  # fmt: skip
 _RANK_TICKS, _SIZE_TICKS = (0.25, 0.5, 0.75, 1.0), (0.5, 1.0)  # of an axis
 _FEWEST_AT_END = 8  # ranks, where their axis ends
 
@@ -276,12 +253,9 @@ def explorer(points: Sequence[Point] = (), start: Choice = Choice()) -> Explorer
         "rate": {rate: rate_text(rate) for rate in _with(_RATES, start.rate)},
     }
     controls = {
-        name: widgets.SelectionSlider(
-            options=[(text, value) for value, text in texts.items()], value=getattr(start, name),
-            description=_DESCRIPTIONS[name], style={"description_width": "9em"}, layout={"width": "auto"},
-        )
+        name: selection(texts, getattr(start, name), _DESCRIPTIONS[name])
         for name, texts in stops.items()
-    }  # fmt: skip
+    }
     points = list(points)
     return Explorer(Drawing(points), controls, Choice, partial(readout, points=points))
 

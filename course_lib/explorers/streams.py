@@ -20,7 +20,7 @@ from course_lib.explorers.bars import Bar, Bars, TimeAxis, corners
 from course_lib.explorers.fast_canvas import layer_on_top
 from course_lib.explorers.widget import Explorer, Readout
 from course_lib.palette import color_of
-from course_lib.pictures import Picture
+from course_lib.pictures import Looks, Picture
 from course_lib.ring_drawing import FONT, WIDTH, Texts, sheet, text_width
 from course_lib.streams import Command, Launch, Race, Record, Run, Wait, races, schedule
 
@@ -110,13 +110,13 @@ _ROW = 0.36
 _ROWS = {_MAIN: 2.4, _COMM: 3.0}
 _AXIS, _VERDICT = 3.56, 4.02
 _END = 300e-6  # seconds, of the time axis
-_VEIL = {"facecolor": (1, 1, 1, 0.54), "linewidth": 0}
+_VEIL: Looks = {"facecolor": (1, 1, 1, 0.54), "linewidth": 0}
 _COLORS = {"cast": color_of("compute"), "next layer": color_of("compute"), "copy": color_of("communication"),
            "all-reduce": color_of("communication"), "optimizer": color_of("optimizer state")}  # fmt: skip
 _KEY = {"compute": "compute", "communication": "communication", "optimizer state": "optimizer"}
 _EVENTS = {"ready": ("cast", "all-reduce"), "done": ("copy", "optimizer")}  # after what, and what waits
-_WAIT = {"color": "black", "linewidth": 1.2, "marker": "o", "markersize": 4, "markevery": [-1]}
-_RACING = {"facecolor": "none", "edgecolor": "black", "linewidth": 2.2}
+_WAIT: Looks = {"color": "black", "linewidth": 1.2, "marker": "o", "markersize": 4, "markevery": [-1]}
+_RACING: Looks = {"facecolor": "none", "edgecolor": "black", "linewidth": 2.2}
 
 
 def figure(choice: Choice) -> Picture:
@@ -153,7 +153,7 @@ class Drawing:
         boxes = {run.operation: self._box(run) for run in runs(choice)}
         self._bars.show(boxes.values())
         racing = {operation for race in races(commands(choice)) for operation in race[:2]}
-        self._races.set_verts([corners(boxes[operation]) for operation in racing])
+        self._races.set(verts=[corners(boxes[operation]) for operation in racing])
         self._show_waits(choice)
         self._verdict.set_text(verdict(choice))
         self.figure.description = description(choice)
@@ -163,7 +163,7 @@ class Drawing:
         lines = list(enumerate(program(choice)))
         veiled = [place for place, line in lines if place >= choice.line or not line.is_there]
         tops = [_line_height(place) - _CODE_ROW / 2 for place in veiled]
-        self._veils.set_verts([corners(Bar(_CODE, WIDTH - _CODE, top, _CODE_ROW, "white")) for top in tops])
+        self._veils.set(verts=[corners(Bar(_CODE, WIDTH - _CODE, top, _CODE_ROW, "white")) for top in tops])
         comments = [("#", _CODE - 0.09, _line_height(place)) for place, line in lines if not line.is_there]
         arrow = [("▶", _CODE - 0.26, _line_height(choice.line - 1))] if choice.line else []
         self._marks.show(comments + arrow)

@@ -1,4 +1,7 @@
-"""What all explorers share: controls, a picture that follows them, and the same in numbers beside it."""
+"""What all explorers share: controls, a picture that follows them, and the same in numbers beside it.
+
+Stands on ``fast_canvas`` for pictures that follow the hand; an explorer adds its Choice and its Drawing.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,11 @@ _one_at_a_time = threading.RLock()
 class Drawing(Protocol):
     """A figure that is made once; ``show`` moves its ``changing`` artists to where a choice puts them."""
 
-    figure: Picture
-    changing: Sequence[Artist]
+    @property
+    def figure(self) -> Picture: ...
+
+    @property
+    def changing(self) -> Sequence[Artist]: ...
 
     def show(self, choice: Any) -> None: ...
 
@@ -46,6 +52,16 @@ class Readout:
         rows += [_html_row("td", row, "white-space:nowrap") for row in body]
         notes = "".join(f"<p style='margin:6px 0 0'>{escape(note, quote=False)}</p>" for note in self.notes)
         return f"<div style='line-height:1.45'><table>{''.join(rows)}</table>{notes}</div>"
+
+
+@dataclass(frozen=True)
+class LiveReadout(Readout):
+    """Numbers that differ from run to run: ``still`` stands in for them in a stored notebook."""
+
+    still: str = ""
+
+    def text(self) -> str:
+        return self.still
 
 
 def _text_row(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -115,6 +131,16 @@ class Explorer(widgets.VBox):
             text = self._readout(self.choice).text()
         picture = {**metadata["image/png"], "alt": text}
         return {**live, **still, "text/plain": text}, {"image/png": picture}
+
+
+def selection(
+    texts: Mapping[Any, str], value: Any, description: str, label_width: str = "9em", menu: bool = False
+) -> widgets.ValueWidget:
+    """A slider over the values of ``texts``, or a menu of them, that begins at ``value``."""
+    return (widgets.Dropdown if menu else widgets.SelectionSlider)(
+        options=[(text, each) for each, text in texts.items()], value=value, description=description,
+        style={"description_width": label_width}, layout={"width": "auto"},
+    )  # fmt: skip
 
 
 def _grid(controls: Iterable[widgets.Widget]) -> widgets.Widget:

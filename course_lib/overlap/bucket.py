@@ -1,4 +1,7 @@
-"""A bucket: the gradients of some parameters, side by side in one row of memory."""
+"""A bucket: the gradients of some parameters, side by side in one row of memory.
+
+It knows its own row and places, and leaves when and where to reduce to ``bucketed`` and ``channel``.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import torch
 import torch.distributed as dist
 
 from course_lib.data_parallel.gradients import real
-from course_lib.overlap.channel import AllReduce, Channel
+from course_lib.overlap.channel import AllReduce, Channel, Started
 
 
 @dataclass(eq=False)
@@ -93,7 +96,8 @@ class Bucket:
         for place in self.places:
             place.expected, place.arrived = max(1, place.arrived), 0
         self.missing = len(self.places)  # that have fewer gradients than expected
-        self._reduction, self._mean_so_far = None, None
+        self._reduction: Started | None = None
+        self._mean_so_far: torch.Tensor | None = None
 
     @property
     def is_started(self) -> bool:
@@ -147,7 +151,8 @@ class Bucket:
 
     def close(self) -> None:
         """Add what was put aside."""
-        self.row += self._mean_so_far
+        if self._mean_so_far is not None:
+            self.row += self._mean_so_far
 
     def hand_out(self, used: Sequence[float]) -> None:
         """Give every parameter its mean gradient, or None if no rank had one."""

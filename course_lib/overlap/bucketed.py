@@ -1,4 +1,8 @@
-"""A module whose gradients are averaged over all ranks, bucket by bucket, during the backward pass."""
+"""A module whose gradients are averaged over all ranks, bucket by bucket, during the backward pass.
+
+Hooks of autograd tell when a gradient is there.  Stands on ``buckets`` (which parameters share one),
+``bucket`` and ``channel`` (where reductions run).
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,8 @@ from course_lib.overlap.bucket import Bucket, Place, dtype_of
 
 if TYPE_CHECKING:
     from course_lib.noise_scale import Meter
+
+_BUCKETED_BY = "_bucketed_by"  # an attribute of parameters: the BucketedDataParallel that has them
 
 
 class BucketedDataParallel(torch.nn.Module):
@@ -71,7 +77,7 @@ class BucketedDataParallel(torch.nn.Module):
         trained = _trained(module)
         self._buckets = _fill(trained, *limits)
         for _, parameter in trained:
-            parameter._bucketed_by = weakref.ref(self)
+            setattr(parameter, _BUCKETED_BY, weakref.ref(self))
         device = self._buckets[0].row.device
         self._all_reduce = channel.apart(all_reduce, device)
         self._channel = channel.beside(device, self._all_reduce) if overlap else channel.InTurn()
@@ -141,7 +147,8 @@ class BucketedDataParallel(torch.nn.Module):
         float64.  None where gradients were averaged in two pieces.
         """
         norms_sq = [bucket.local_norm_sq for bucket in self._buckets]
-        return None if None in norms_sq else torch.stack([each.double() for each in norms_sq]).sum()
+        known = [each.double() for each in norms_sq if each is not None]
+        return torch.stack(known).sum() if len(known) == len(norms_sq) else None
 
     def update_meter(self, meter: Meter, samples: float) -> None:
         """Tell a noise meter of this step: after ``finish()``, before clipping, on every rank.
@@ -154,7 +161,7 @@ class BucketedDataParallel(torch.nn.Module):
         if dist.get_world_size() == 1 or small is None:
             raise ValueError("the noise scale needs two ranks or more, and gradients reduced in one piece")
         ring(small)
-        big = sum(bucket.norm_sq() for bucket in self._buckets)
+        big = torch.stack([bucket.norm_sq().double() for bucket in self._buckets]).sum()
         ranks = dist.get_world_size()
         meter.update(small.item() / ranks, big.item(), samples, ranks * samples)
 
@@ -233,7 +240,7 @@ def _trained(module: torch.nn.Module) -> list[tuple[str, torch.nn.Parameter]]:
     if not trained:
         raise ValueError("the module has nothing to train: expected a parameter with requires_grad=True")
     for name, parameter in trained.items():
-        if getattr(parameter, "_bucketed_by", lambda: None)() is not None:
+        if getattr(parameter, _BUCKETED_BY, lambda: None)() is not None:
             raise ValueError(f"{name} is in another BucketedDataParallel already: expected one for a module")
     if len(devices := {str(parameter.device) for parameter in trained.values()}) > 1:
         raise ValueError(f"the parameters are on {' and '.join(sorted(devices))}: expected one device")

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
@@ -23,7 +23,7 @@ import torch.distributed as dist
 from course_lib.all_reduce import ring
 from course_lib.ranks.frames import learners_frame, on_behalf_of
 
-AllReduce = Callable[[torch.Tensor], object]
+AllReduce = Callable[..., Any]  # called with the tensor; some take more, such as torch's async_op
 
 
 class Started(Protocol):

@@ -1,10 +1,13 @@
-"""What a function can ask and say while it runs as a rank: its device, a live line, a progress bar."""
+"""What a function can ask and say while it runs as a rank: its device, a live line, a progress bar.
+
+Runs in the rank, and stands on what ``rank_process`` has handed to ``enter``, or on torchrun's environment.
+"""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -65,7 +68,7 @@ def log(text: object) -> None:
         with tqdm.tqdm.external_write_mode():  # a line of its own, not one behind a progress bar
             print(f"[rank {torchrun.rank()}] {text}" if torchrun.is_here() else text, flush=True)
         return
-    _tell({"line": str(text)})
+    _tell(_current, {"line": str(text)})
     _current.book.advance()
 
 
@@ -79,18 +82,18 @@ def progress(iterable: Iterable[T], total: int | None = None, description: str =
         # None: not where nobody looks on, as in a file
         yield from tqdm.tqdm(iterable, total=total, desc=description, disable=None if is_first else True)
         return
-    total = len(iterable) if total is None and hasattr(iterable, "__len__") else total
+    total = len(iterable) if total is None and isinstance(iterable, Sized) else total
     done, told = 0, 0.0
     for done, item in enumerate(iterable, start=1):
         yield item
         _current.book.advance()
         if _current.rank == 0 and time.monotonic() - told > _SECONDS_BETWEEN_TICKS:
             told = time.monotonic()
-            _tell({"done": done, "total": total, "description": description})
+            _tell(_current, {"done": done, "total": total, "description": description})
     if _current.rank == 0:
-        _tell({"done": done, "total": total or done, "description": description})
+        _tell(_current, {"done": done, "total": total or done, "description": description})
 
 
-def _tell(event: dict) -> None:
-    with _current.live.open("a", encoding="utf-8") as file:
+def _tell(current: _Current, event: dict) -> None:
+    with current.live.open("a", encoding="utf-8") as file:
         file.write(json.dumps(event) + "\n")

@@ -31,6 +31,12 @@ class RankView:
         ended = (each for each in reversed(self.operations) if each.stage in (BROKEN, WITHDRAWN))
         return next(ended, None)
 
+    @property
+    def waiting_in(self) -> Operation:
+        """``waits_in`` of a rank whose status is "waiting"."""
+        assert self.waits_in is not None, f"rank {self.rank} is {self.status}"
+        return self.waits_in
+
     def has_posted(self, operation: Operation) -> bool:
         """Whether this rank has posted the counterpart of another rank's operation."""
         return any(
@@ -59,7 +65,7 @@ def explain(views: list[RankView]) -> str:
 def _mismatched(needs: dict[int, list[int]], by_rank: dict[int, RankView]) -> str:
     """Two ranks wait in operations that belong together and differ."""
     for rank, other in combinations(needs, 2):
-        one, two = by_rank[rank].waits_in, by_rank[other].waits_in
+        one, two = by_rank[rank].waiting_in, by_rank[other].waiting_in
         if (one.channel, one.number) == (two.channel, two.number) and one.signature != two.signature:
             return mismatch({rank: one, other: two})
     return ""
@@ -89,7 +95,7 @@ def mismatch(operations: dict[int, Operation]) -> str:
 
 def _needs(view: RankView, by_rank: dict[int, RankView]) -> list[int]:
     """The ranks that must act before this one can go on."""
-    operation = view.waits_in
+    operation = view.waiting_in
     if operation.kind == "recv" and not operation.peers:
         return [rank for rank in by_rank if rank != view.rank]
     return [rank for rank in operation.peers if rank in by_rank and not by_rank[rank].has_posted(operation)]
@@ -98,13 +104,13 @@ def _needs(view: RankView, by_rank: dict[int, RankView]) -> list[int]:
 def _gone(needs: dict[int, list[int]], by_rank: dict[int, RankView]) -> str:
     for rank, needed in needs.items():
         gone = [other for other in needed if by_rank[other].status == "returned"]
-        if gone and (by_rank[rank].waits_in.peers or gone == needed):
+        if gone and (by_rank[rank].waiting_in.peers or gone == needed):
             return _about_gone(rank, gone, by_rank)
     return ""
 
 
 def _about_gone(rank: int, gone: list[int], by_rank: dict[int, RankView]) -> str:
-    operation = by_rank[rank].waits_in
+    operation = by_rank[rank].waiting_in
     if operation.kind == "send":
         return f"Rank {rank} sends to {names(gone)}, which has returned without receiving it."
     if operation.kind == "recv":
@@ -113,7 +119,7 @@ def _about_gone(rank: int, gone: list[int], by_rank: dict[int, RankView]) -> str
     waiting = [
         other
         for other, view in by_rank.items()
-        if view.status == "waiting" and view.waits_in.channel == operation.channel
+        if view.status == "waiting" and view.waiting_in.channel == operation.channel
     ]
     return (
         f"{names(gone, capital=True)} returned without calling {operation.kind}, in which {names(waiting)} "
@@ -123,7 +129,7 @@ def _about_gone(rank: int, gone: list[int], by_rank: dict[int, RankView]) -> str
 
 def _other_tag(needs: dict[int, list[int]], by_rank: dict[int, RankView]) -> str:
     for rank in needs:
-        operation = by_rank[rank].waits_in
+        operation = by_rank[rank].waiting_in
         if operation.kind != "recv" or len(operation.peers) != 1 or "unmatched" in operation.channel:
             continue
         sender = by_rank[operation.peers[0]]
@@ -145,8 +151,8 @@ def _circle(needs: dict[int, list[int]], by_rank: dict[int, RankView]) -> str:
     circle = _find_circle(needs)
     if not circle:
         return ""
-    kinds = {by_rank[rank].waits_in.kind for rank in circle}
-    if kinds == {"recv"} and any(by_rank[rank].waits_in.number for rank in circle):
+    kinds = {by_rank[rank].waiting_in.kind for rank in circle}
+    if kinds == {"recv"} and any(by_rank[rank].waiting_in.number for rank in circle):
         return (
             f"{names(circle, capital=True)} wait to receive one more message from each other, and none is on "
             "its way: more is received than sent, or each receives before it sends."
@@ -162,7 +168,7 @@ def _circle(needs: dict[int, list[int]], by_rank: dict[int, RankView]) -> str:
             f"{names(circle, capital=True)} wait until their message is received, so none of them gets to "
             "its receive. Post the receive first with irecv, or let one rank receive first."
         )
-    steps = [f"rank {rank} in {by_rank[rank].waits_in.kind} for rank {other}"
+    steps = [f"rank {rank} in {by_rank[rank].waiting_in.kind} for rank {other}"
              for rank, other in zip(circle, [*circle[1:], circle[0]], strict=True)]  # fmt: skip
     return f"The ranks wait for each other in a circle: {', '.join(steps)}. They must meet in the same order."
 

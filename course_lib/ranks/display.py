@@ -1,4 +1,7 @@
-"""What a notebook shows of its ranks: what they printed, live lines, one progress bar."""
+"""What a notebook shows of its ranks: what they printed, live lines, one progress bar.
+
+Runs in the notebook; it reads files that ranks write, and knows nothing of what they mean.
+"""
 
 from __future__ import annotations
 

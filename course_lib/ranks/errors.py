@@ -1,4 +1,7 @@
-"""What ``ranks.run`` raises.  str() of each is the whole report, and the same on every run."""
+"""What ``ranks.run`` raises.  str() of each is the whole report, and the same on every run.
+
+Stands on nothing, so that whoever catches them loads no torch.
+"""
 
 from __future__ import annotations
 

@@ -257,7 +257,7 @@ class _Server:
             self._note_end(pid, status)
 
     def _note_end(self, pid: int, status: int) -> None:
-        folder, rank = self._ranks.pop(pid, (None, None))
+        folder, rank = self._ranks.pop(pid, ("", None))
         if rank is not None:
             note_exit(RunFiles(Path(folder)).logbook(rank), os.waitstatus_to_exitcode(status))
 

@@ -30,7 +30,7 @@ _LIBRARY_FOLDERS = tuple(
         os.path.realpath(folder) + os.sep
         for folder in (
             *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-            Path(__file__).parent.parent,
+            str(Path(__file__).parent.parent),
         )
     }
 )
@@ -66,7 +66,8 @@ def learners_frame() -> FrameType:
 
     Where none is, the one on whose behalf the caller's thread works; else the innermost one.
     """
-    innermost = frame = sys._getframe(1)
+    innermost = sys._getframe(1)
+    frame: FrameType | None = innermost
     while frame is not None and frame.f_code.co_filename != RANK_START:
         if not is_library(frame.f_code.co_filename):
             return frame
@@ -109,8 +110,8 @@ def folded(lines: list[Line]) -> list[str]:
     """
     shown = [line for line in lines if not is_library(line.file)] or lines[-1:]
     text: list[str] = []
-    for is_shown, group in groupby(lines, key=lambda line: line in shown):
-        group = list(group)
+    for is_shown, run in groupby(lines, key=lambda line: line in shown):
+        group = list(run)
         if is_shown:
             text += _without_repeats([f"in {line.function}, {line}" for line in group])
         elif text:  # what starts the learner's function is not worth a line

@@ -50,7 +50,8 @@ class FreshProcesses:
         for process in processes:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_SECONDS_TO_END)
-            process.stdin.close()
+            if process.stdin is not None:
+                process.stdin.close()
 
     def close(self) -> None:
         for folder in list(self._processes):

@@ -1,4 +1,8 @@
-"""``ranks.run``: start ranks, watch them, explain what went wrong, end them."""
+"""``ranks.run``: start ranks, watch them, explain what went wrong, end them.
+
+The way in: it chooses who starts the processes (``fork_server``, ``fresh_processes``, ``torchrun``) and hands
+the run to ``watching``.
+"""
 
 from __future__ import annotations
 

@@ -123,6 +123,7 @@ class _Command:
             [path, "-batch", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True,
         )  # fmt: skip
+        assert self._process.stdin  # a pipe
         self._process.stdin.write("\n".join(lines) + "\n")
         self._process.stdin.close()
         self._name = name
@@ -130,6 +131,7 @@ class _Command:
     def finish(self) -> None:
         """Wait until it is done; raises CalledProcessError with what it said if it failed."""
         status = self._process.wait(namespaces.LIMIT)
+        assert self._process.stdout and self._process.stderr  # pipes
         message = self._process.stderr.read()
         self._process.stdout.close()
         self._process.stderr.close()

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
+import sys
 import time
 import weakref
 import zlib
@@ -32,7 +32,7 @@ import torch.distributed as dist
 from course_lib.links import BURST, RankLink
 from course_lib.ranks.operations import COLLECTIVES, tensors_among
 
-if os.name == "nt":  # not yet run there
+if sys.platform == "win32":  # not yet run there
     import msvcrt
 else:
     import fcntl
@@ -155,6 +155,7 @@ class _Board:
         self._file = path.open("r+b")
         ranks = len(links)
         streams = (_LANES, ranks, ranks)
+        kinds: list[tuple[str, str, tuple[int, ...]]]
         kinds = [(name, "f8", (*streams, _LATEST)) for name in ("bytes", "sent", "received", "end")]
         kinds += [(name, "i8", streams) for name in ("sends", "receives", "settled")]
         kinds += [(name, "f8", (ranks,)) for name in ("outgoing_free", "incoming_free")]
@@ -249,7 +250,7 @@ class _Board:
 
 def _lock(file: IO) -> None:
     file.seek(0)
-    if os.name == "nt":
+    if sys.platform == "win32":
         msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
     else:
         fcntl.lockf(file, fcntl.LOCK_EX)
@@ -257,7 +258,7 @@ def _lock(file: IO) -> None:
 
 def _unlock(file: IO) -> None:
     file.seek(0)
-    if os.name == "nt":
+    if sys.platform == "win32":
         msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
     else:
         fcntl.lockf(file, fcntl.LOCK_UN)

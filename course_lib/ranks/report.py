@@ -129,6 +129,7 @@ def _cause(record: RankRecord, ranks: list[int]) -> str:
         death = f"{names(ranks, capital=True)} {_death(record.exit_status, len(ranks))}"
         return ", ".join(filter(None, (death, _learners_line(record))))
     failure = record.failure
+    assert failure is not None, f"rank {record.rank} neither died nor raised"
     if failure["is_mismatch"]:
         return failure["message"]
     text = [f"{names(ranks, capital=True)} {_raised(failure)}"]
@@ -157,7 +158,7 @@ def _state(record: RankRecord) -> RankState:
             rank, "raised", doing, str(lines[-1]) if lines else "", tuple(folded(failure["lines"]))
         )
     if view.status == "waiting":
-        return RankState(rank, "waiting", *_waiting(view.waits_in))
+        return RankState(rank, "waiting", *_waiting(view.waiting_in))
     if view.status == "returned":
         return RankState(rank, "returned", _returned(view))
     if view.status == "starting":
@@ -197,8 +198,8 @@ def _learners_line(record: RankRecord) -> str:
             return str(line)
     if record.exit_status is not None and record.view.operations:
         last = record.view.operations[-1]
-        line = _learners(last.file, last.line)
-        return f"after {line}" if line else ""
+        after = _learners(last.file, last.line)
+        return f"after {after}" if after else ""
     return ""
 
 

@@ -1,4 +1,7 @@
-"""The random state that a rank starts with."""
+"""The random state that a rank starts with.
+
+The same under ``ranks.run`` and under torchrun.
+"""
 
 from __future__ import annotations
 

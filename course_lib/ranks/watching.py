@@ -1,4 +1,8 @@
-"""One call of ``ranks.run``, seen from the notebook: prepare files, watch the ranks, say what went wrong."""
+"""One call of ``ranks.run``, seen from the notebook: prepare files, watch the ranks, say what went wrong.
+
+Stands on ``run_files`` (all that is shared with ranks), ``logbook`` and ``report``; the processes are a
+Starter's affair.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +43,9 @@ class Starter(Protocol):
     """What starts and ends the processes: ForkServer or FreshProcesses."""
 
     folder: Path  # runs get their folders in it
-    is_usable: bool
+
+    @property
+    def is_usable(self) -> bool: ...
 
     def start(self, folder: Path, ranks: int) -> None: ...
 
@@ -67,7 +73,7 @@ class Run:
     ) -> None:
         """Write all that the ranks will read."""
         rank_links = links.of_ranks(len(self._ranks)) if links else []
-        is_real = bool(links) and links.is_real
+        is_real = links is not None and links.is_real
         if is_real:
             network.write(self._files.links, rank_links)
         elif links:

@@ -14,6 +14,7 @@ Left out: that communication may slow compute down, by taking cores or memory ba
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -156,10 +157,10 @@ def _checked(assignment: Assignment, count: int) -> Assignment:
         taken = [[exact_int(index) for index in bucket] for bucket in assignment]
     except TypeError:
         raise ValueError(f"assignment={assignment!r}: expected a list of indices for each bucket") from None
-    indices = [index for bucket in taken for index in bucket]
-    if None in indices or sorted(indices) != list(range(count)) or [] in taken:
+    indices = [[index for index in bucket if index is not None] for bucket in taken]
+    if sorted(itertools.chain(*indices)) != list(range(count)) or indices != taken or [] in indices:
         raise ValueError(f"assignment={taken!r}: expected each of 0 to {count - 1} once, and no empty bucket")
-    return taken
+    return indices
 
 
 def _passes(layers: Sequence[Layer], micro_batches: int) -> Iterator[Event]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from course_lib.pictures import Picture
+    from course_lib.pictures import Looks, Picture
 
 _ROW_HEIGHT = 0.42  # inches
 _BAR_HEIGHT = 0.7  # of a row
@@ -211,7 +211,7 @@ def _kinds(spans: Sequence[Span]) -> list[str]:
 def _add_legend(drawing: Figure, kinds: list[str]) -> None:
     from matplotlib.patches import Patch
 
-    idle = {"edgecolor": HATCH_COLOR, "hatch": IDLE_HATCH, "linewidth": 0}
+    idle: Looks = {"edgecolor": HATCH_COLOR, "hatch": IDLE_HATCH, "linewidth": 0}
     patches = [
         Patch(facecolor=color_of(kind), label=kind, **(idle if kind == "idle" else {})) for kind in kinds
     ]

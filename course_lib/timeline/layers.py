@@ -111,7 +111,7 @@ class LayerMarks:
 
     def _begin(self, name: str, visit: object) -> Callable[[torch.Tensor], None]:
         """At the first of several outputs."""
-        begun = []
+        begun: list[bool] = []
 
         def hook(_: torch.Tensor) -> None:
             if not begun:

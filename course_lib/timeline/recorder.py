@@ -1,4 +1,7 @@
-"""Records what a rank does: blocks of the learner's, the layers of a module, and reductions beside them."""
+"""Records what a rank does: blocks of the learner's, the layers of a module, and reductions beside them.
+
+Runs in the rank, and stands on ``clocks`` (when) and ``layers`` (which layer).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A span: one rank did one thing for a while."""
+"""A span: one rank did one thing for a while.
+
+Plain data, on which recording, drawing, adding up and the simulator stand.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The ways to the mean gradient of all ranks, each in the same loop."""
+"""The ways to the mean gradient of all ranks, each in the same loop.
+
+Stands on ``overlap``, ``data_parallel`` and torch's DDP, which stand in the same form here.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,11 @@ from torch.nn.parallel import DistributedDataParallel
 from course_lib import data_parallel
 from course_lib.all_reduce import ring
 from course_lib.overlap import BucketedDataParallel, comm_hook
+from course_lib.overlap.channel import AllReduce
 from course_lib.train.data import MicroBatch
 from course_lib.train.loss import Loss, squared_norm
 
 _ALL_IN_ONE_MB = 2.0**20  # more than any module has; DDP counts bytes in 64 bits
-
-AllReduce = Callable[[torch.Tensor], object]
 
 
 class Optimizer(Protocol):
@@ -61,7 +63,7 @@ def loop(
 def in_buckets(module: torch.nn.Module, all_reduce: AllReduce, bucket_mb: float) -> Averaging:
     model = BucketedDataParallel(module, bucket_mb, min(1.0, bucket_mb), all_reduce=all_reduce)
 
-    def finish() -> torch.Tensor:
+    def finish() -> torch.Tensor | None:
         model.finish()
         return model.local_norm_sq
 

@@ -161,12 +161,14 @@ def _reason(problem: Exception) -> str:
 
 def _files(folder: Path) -> list[Path]:
     """The newest first."""
-    found = [path for path in folder.iterdir() if _NAME.fullmatch(path.name)] if folder.is_dir() else []
+    found = [path for path in folder.iterdir() if _step_of(path) >= 0] if folder.is_dir() else []
     return sorted(found, key=_step_of, reverse=True)
 
 
 def _step_of(path: Path) -> int:
-    return int(_NAME.fullmatch(path.name)[1])
+    """-1 for a file of another kind."""
+    match = _NAME.fullmatch(path.name)
+    return int(match[1]) if match else -1
 
 
 def _write_to_disk(path: Path, *parts: bytes | memoryview) -> None:

@@ -10,7 +10,7 @@ import sys
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from course_lib.ranks import torchrun
 from course_lib.train.settings import ALL_REDUCE, DATA_PARALLEL, DTYPES, Settings
@@ -26,12 +26,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     """An option that is not given is left to ``Settings``."""
     parser.argument_default = SUPPRESS
 
-    def option(name: str, what: str, *others: str, **more: object) -> None:
+    def option(name: str, what: str, *others: str, **more: Any) -> None:
         default = _DEFAULTS[name]
         said = f" ({default})" if default is not None and not isinstance(default, bool) else ""
         parser.add_argument(f"--{name.replace('_', '-')}", *others, help=what + said, **more)
 
-    whole, real, path = {"type": int, "metavar": "N"}, {"type": float, "metavar": "X"}, {"type": Path}
+    whole: dict[str, Any] = {"type": int, "metavar": "N"}
+    real: dict[str, Any] = {"type": float, "metavar": "X"}
+    path: dict[str, Any] = {"type": Path}
     option("ranks", "how many ranks to start, by default 2; torchrun starts its own", **whole)
     option("steps", "steps of the optimizer", **whole)
     option("batch", "sequences in a step, of all ranks together", **whole)

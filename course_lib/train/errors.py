@@ -1,4 +1,7 @@
-"""What ends a run in order, with one sentence that all ranks know."""
+"""What ends a run in order, with one sentence that all ranks know.
+
+Stands on nothing: every other module of this package may raise it.
+"""
 
 from __future__ import annotations
 

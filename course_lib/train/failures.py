@@ -1,4 +1,7 @@
-"""What a rank of torchrun says of what it alone knows, when it can't go on."""
+"""What a rank of torchrun says of what it alone knows, when it can't go on.
+
+Under ``ranks.run`` the report says it, from all ranks' logbooks; torchrun has none.
+"""
 
 from __future__ import annotations
 

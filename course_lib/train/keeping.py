@@ -1,4 +1,7 @@
-"""A run's state: into a checkpoint from time to time, and out of it on all ranks."""
+"""A run's state: into a checkpoint from time to time, and out of it on all ranks.
+
+Stands on ``checkpoint`` for files and on ``ranks_agree`` for what all ranks must know.
+"""
 
 from __future__ import annotations
 
@@ -75,11 +78,12 @@ class Keeper:
 
         Raises TrainingError for a checkpoint of another run, and where all are damaged.
         """
-        if self._folder is None:
+        folder = self._folder
+        if folder is None:
             return 0, []
-        holder = self._holder()
-        found = from_rank(holder, self._find)
-        if found.content is None:
+        holder = _holder(folder)
+        found = from_rank(holder, lambda: self._find(folder))
+        if found.path is None or found.content is None:
             return 0, ["begins with step 1: no machine has a checkpoint yet"]
         state = checkpoint.state_of(found.content)
         self._trained.load(state)
@@ -87,20 +91,9 @@ class Keeper:
         whose = f", which rank {holder} has" if holder else ""
         return state.step, [*found.remarks, f"goes on after step {state.step}, from {found.path.name}{whose}"]
 
-    def _holder(self) -> int:
-        """The first rank of those that see the newest checkpoint; rank 0 where there is none."""
-        steps = [-1 if step is None else step for step in gather(self._newest_step())]
-        return steps.index(max(steps))
-
-    def _newest_step(self) -> int | None:
-        try:
-            return checkpoint.newest_step(self._folder)
-        except OSError:
-            return None  # if it is rank 0, it will say what is wrong
-
-    def _find(self) -> checkpoint.Found:
-        found = checkpoint.newest(self._folder)
-        if found.content is not None:
+    def _find(self, folder: Path) -> checkpoint.Found:
+        found = checkpoint.newest(folder)
+        if found.path is not None and found.content is not None:
             there = checkpoint.state_of(found.content).settings
             checkpoint.require_same_run(found.path, there, self._of_a_run)
         return found
@@ -127,9 +120,10 @@ class Keeper:
             raise TrainingError(f"After step {step}: {apart} No checkpoint of it is written.") from None
         if not all(each.isfinite().all() for each in self._trained.module.parameters()):
             raise self.diverged(f"After step {step} not all weights are finite")
-        if self._folder is not None:
+        folder = self._folder
+        if folder is not None:
             random = gather(_random_state())
-            self.path = from_rank_0(lambda: self._write(step, random))
+            self.path = from_rank_0(lambda: self._write(folder, step, random))
 
     def diverged(self, what: str) -> TrainingError:
         """To be raised on all ranks; ``what`` shows it."""
@@ -140,21 +134,34 @@ class Keeper:
             f"help.{another}"
         )
 
-    def _write(self, step: int, random: list[list[torch.Tensor]]) -> Path:
+    def _write(self, folder: Path, step: int, random: list[list[torch.Tensor]]) -> Path:
         trained = self._trained
         state = checkpoint.State(
             step, self._of_a_run, trained.module.state_dict(), trained.optimizer.state_dict(),
             trained.scaler.state_dict(), random,
         )  # fmt: skip
         try:
-            return checkpoint.write(self._folder, state)
+            return checkpoint.write(folder, state)
         except OSError as problem:
             before = "" if self.path is None else f" {self.path.name} is there as before."
             raise ValueError(
-                f"After step {step} no checkpoint can be written to {self._folder} ({problem.strerror})."
+                f"After step {step} no checkpoint can be written to {folder} ({problem.strerror})."
                 f"{before} Mend that, and start the same command again."
             ) from None
 
 
 def _random_state() -> list[torch.Tensor]:
     return [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if ranks.device().type == "cuda" else [])]
+
+
+def _holder(folder: Path) -> int:
+    """The first rank of those that see the newest checkpoint; rank 0 where there is none."""
+    steps = [-1 if step is None else step for step in gather(_newest_step(folder))]
+    return steps.index(max(steps))
+
+
+def _newest_step(folder: Path) -> int | None:
+    try:
+        return checkpoint.newest_step(folder)
+    except OSError:
+        return None  # if it is rank 0, it will say what is wrong

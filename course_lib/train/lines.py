@@ -1,4 +1,7 @@
-"""What a run says, and what it writes into its log."""
+"""What a run says, and what it writes into its log.
+
+It gets records, and measures nothing itself.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The loss of a micro-batch, in the form in which a loop needs it, and what a step has seen of it."""
+"""The loss of a micro-batch, in the form in which a loop needs it, and what a step has seen of it.
+
+Stands on torch alone; ranks are only counted here.
+"""
 
 from __future__ import annotations
 

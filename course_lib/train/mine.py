@@ -7,9 +7,10 @@ calls something that is not, is left to the library.
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import reduce
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -19,8 +20,8 @@ from course_lib.classroom.answers import run_cell
 from course_lib.classroom.submission import Unusable, answer_cells, fill_master
 from course_lib.data_parallel.modules import gather
 from course_lib.overlap import channel
+from course_lib.overlap.channel import AllReduce
 from course_lib.ranks.diagnosis import names
-from course_lib.train.averaging import AllReduce
 from course_lib.train.errors import TrainingError
 
 
@@ -47,9 +48,15 @@ Cells = dict[str, str]  # texts by grade_id
 class Piece(NamedTuple):
     """A learner's function; without one, None and why."""
 
-    function: types.FunctionType | None
+    function: Callable | None
     name: str
     why_not: str = ""
+
+    @property
+    def filled_in(self) -> Callable:
+        """``function``, where there is one."""
+        assert self.function is not None, self.why_not
+        return self.function
 
 
 def read(folder: Path | None) -> dict[Exercise, Cells | str]:
@@ -78,7 +85,7 @@ def piece(
     cells = found.get(exercise, "")
     if isinstance(cells, str):
         return Piece(None, exercise.functions[0], cells)
-    defined = {"__name__": f"exercise_{exercise.number}", "torch": torch, "dist": distributed,
+    defined: dict[str, Any] = {"__name__": f"exercise_{exercise.number}", "torch": torch, "dist": distributed,
                "data_parallel": data_parallel}  # fmt: skip
     errors = [problem for name, text in cells.items() if (problem := _run(exercise, name, text, defined))]
     # A cell may have imported torch's again.
@@ -161,7 +168,8 @@ def require_sum(ring: AllReduce, parameters: list[torch.nn.Parameter]) -> None:
     for elements in (3 * ranks + 1, min(total, _MOST_ELEMENTS)):
         own = _whole_numbers(elements, dist.get_rank()).to(parameters[0])
         ring(own)
-        expected = sum(_whole_numbers(elements, rank) for rank in range(ranks)).to(parameters[0])
+        everyones = (_whole_numbers(elements, rank) for rank in range(ranks))
+        expected = reduce(torch.add, everyones).to(parameters[0])
         is_right = gather([torch.equal(own, expected)])
         if wrong := [each for each, (right,) in enumerate(is_right) if not right]:
             raise TrainingError(

@@ -1,4 +1,7 @@
-"""What each rank does in a run, inside a process group that is there."""
+"""What each rank does in a run, inside a process group that is there.
+
+Puts the package's parts together: settings, data, loss, a way to average, steps and checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import torch.distributed as dist
 from course_lib import corpus, ranks
 from course_lib.measured_utilization import peak_flops_of_ranks
 from course_lib.train import lines, precision, ways
-from course_lib.train.data import micro_batches
+from course_lib.train.data import MicroBatch, micro_batches
 from course_lib.train.errors import Stopped, TrainingError
 from course_lib.train.keeping import Keeper, Trained, alone_in
 from course_lib.train.loss import Loss, Weights
@@ -35,7 +38,7 @@ def train(settings: Settings, should_stop: Callable[[], bool] = lambda: False) -
     that can't be divided, a checkpoint of another run, ranks out of step, a loss that is not finite.
     """
     tokens = corpus.tokens()
-    text = hashlib.sha256(tokens.numpy()).hexdigest()[:16]
+    text = hashlib.sha256(tokens.numpy().data).hexdigest()[:16]
     require_same_settings(settings, text=text)
     if settings.sequence >= len(tokens):
         raise TrainingError(f"sequence={settings.sequence}: expected less than the text has, {len(tokens):,}")
@@ -107,9 +110,10 @@ def _start(settings: Settings, dtype: str) -> Trained:
     return Trained(module, adamw(module), precision.scaler(dtype, ranks.device()))
 
 
-def _micro_batches(settings: Settings, tokens: torch.Tensor, step: int) -> list[tuple[torch.Tensor, ...]]:
+def _micro_batches(settings: Settings, tokens: torch.Tensor, step: int) -> list[MicroBatch]:
     of_step = micro_batches(
         tokens, step, seed=settings.seed, batch=settings.batch, sequence=settings.sequence,
         rank=dist.get_rank(), ranks=dist.get_world_size(), count=settings.micro_batches,
     )  # fmt: skip
-    return [tuple(part.to(ranks.device()) for part in pair) for pair in of_step]
+    device = ranks.device()
+    return [(inputs.to(device), targets.to(device)) for inputs, targets in of_step]

@@ -1,4 +1,7 @@
-"""What all ranks have to know together, before they start and when one of them has had trouble."""
+"""What all ranks have to know together, before they start and when one of them has had trouble.
+
+Stands on ``gather``: everything is told to everybody, and then each rank decides the same.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -71,7 +74,7 @@ def from_rank_0(make: Callable[[], T]) -> T:
 
 def from_rank(source: int, make: Callable[[], T]) -> T:
     """What one rank makes; where it can't, TrainingError on all ranks."""
-    box: list = [None]
+    box: list[Any] = [None]
     if dist.get_rank() == source:
         try:
             box = [(make(), "")]
@@ -80,9 +83,9 @@ def from_rank(source: int, make: Callable[[], T]) -> T:
         except (ValueError, Unusable) as problem:
             box = [(None, str(problem))]
     dist.broadcast_object_list(box, src=source)
-    value, problem = box[0]
-    if problem:
-        raise TrainingError(problem)
+    value, why_not = box[0]
+    if why_not:
+        raise TrainingError(why_not)
     return value
 
 

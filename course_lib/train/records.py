@@ -1,4 +1,7 @@
-"""What is known of each step, and of a run."""
+"""What is known of each step, and of a run.
+
+Plain data: made by ``steps``, written by ``lines``, returned by ``run``.
+"""
 
 from __future__ import annotations
 

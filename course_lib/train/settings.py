@@ -1,4 +1,7 @@
-"""What a training run is asked to do."""
+"""What a training run is asked to do.
+
+Plain data, checked when it is made, so that a rank can trust it.  No torch.
+"""
 
 from __future__ import annotations
 

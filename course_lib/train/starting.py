@@ -1,4 +1,7 @@
-"""Starts the ranks of a run, or uses those of torchrun."""
+"""Starts the ranks of a run, or uses those of torchrun.
+
+Runs in the notebook or the command, and in each rank of torchrun; ``rank.train`` does the work.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A run as a loop sees it: batches to go through, and an optimizer to call when gradients are averaged."""
+"""A run as a loop sees it: batches to go through, and an optimizer to call when gradients are averaged.
+
+Stands on ``loss``, ``optimizing``, ``keeping`` and ``lines``, in the place of a learner's optimizer.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Ending a run early and in order: after a step that all ranks have done, with a checkpoint."""
+"""Ending a run early and in order: after a step that all ranks have done, with a checkpoint.
+
+Stands on Python's signals; ``starting`` and ``command`` say what a request does.
+"""
 
 from __future__ import annotations
 

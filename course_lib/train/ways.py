@@ -1,4 +1,7 @@
-"""Who goes backward and averages: the library's loop, or one of the learner's, and whose all-reduce."""
+"""Who goes backward and averages: the library's loop, or one of the learner's, and whose all-reduce.
+
+Stands on ``averaging`` and ``mine``.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ import torch.distributed as dist
 
 from course_lib import data_parallel, ranks
 from course_lib.all_reduce import ring
+from course_lib.overlap.channel import AllReduce
 from course_lib.train import averaging, mine
-from course_lib.train.averaging import AllReduce
 from course_lib.train.errors import TrainingError
 from course_lib.train.loss import Loss
 from course_lib.train.ranks_agree import from_rank_0
@@ -74,11 +77,12 @@ def _learners_buckets(settings: Settings, found: dict, all_reduce: AllReduce) ->
 
 
 def _learners_loop(own: mine.Piece, module: torch.nn.Module, bucket_mb: float) -> Way:
+    learners = own.filled_in
     data_parallel.broadcast_parameters(module)
     firings = {parameter: 1 for parameter in module.parameters() if parameter.requires_grad}
 
     def train(batches: Batches, loss_function: Loss, steps: Steps) -> None:
-        own.function(module, batches, loss_function, steps, bucket_mb * 2**20, firings)
+        learners(module, batches, loss_function, steps, bucket_mb * 2**20, firings)
         steps.require_not_ended()
         if steps.done < steps.last:
             raise TrainingError(
@@ -91,13 +95,14 @@ def _learners_loop(own: mine.Piece, module: torch.nn.Module, bucket_mb: float) -
 
 
 def _learners_step(own: mine.Piece, module: torch.nn.Module, all_reduce: AllReduce) -> Way:
+    learners = own.filled_in
     data_parallel.broadcast_parameters(module)
     by_tokens = own.name == "train_step_by_tokens"
     more = () if by_tokens else (None,)  # max_norm: gradients are clipped later, where fp16's scale is gone
 
     def train(batches: Batches, loss_function: Loss, steps: Steps) -> None:
         for number, micro_batches in enumerate(batches, start=steps.done + 1):
-            own.function(module, micro_batches, loss_function, steps, all_reduce, *more)
+            learners(module, micro_batches, loss_function, steps, all_reduce, *more)
             steps.require_not_ended()
             if steps.done != number:
                 raise TrainingError(

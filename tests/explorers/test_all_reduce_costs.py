@@ -92,10 +92,10 @@ def test_what_pairs_pay_is_said_where_n_is_no_power_of_two():
 
 
 @pytest.mark.parametrize(("text", "expected"), [
-    (all_reduce_costs.size_text(8 * MIB), "8 MiB"), (all_reduce_costs.size_text(2**10), "1 KiB"),
-    (all_reduce_costs.size_text(1536), "1.536 kB"), (all_reduce_costs.size_text(2**35), "32 GiB"),
-    (all_reduce_costs.size_text(13_476_831_232), "13.48 GB"),
-    (all_reduce_costs.size_text(248_879_616), "248.9 MB"),
+    (all_reduce_costs.bytes_text(8 * MIB), "8 MiB"), (all_reduce_costs.bytes_text(2**10), "1 KiB"),
+    (all_reduce_costs.bytes_text(1536), "1.536 kB"), (all_reduce_costs.bytes_text(2**35), "32 GiB"),
+    (all_reduce_costs.bytes_text(13_476_831_232), "13.48 GB"),
+    (all_reduce_costs.bytes_text(248_879_616), "248.9 MB"),
     (all_reduce_costs.seconds_text(3.6e5), "4.167 days"),
     (all_reduce_costs.seconds_text(0.9999996), "1 s"), (all_reduce_costs.seconds_text(2.5e-9), "2.5 ns"),
     (all_reduce_costs.rate_text(450e9), "450 GB/s"), (all_reduce_costs.rate_text(0.25), "0.25 B/s")])

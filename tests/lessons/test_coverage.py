@@ -10,7 +10,9 @@ ROOT = Path(__file__).parents[2]
 ORIGINAL_PARTS = 6  # of the original lesson
 ROW = re.compile(r"^\| (?P<said>.+) \| (?P<lessons>[\d, ]+) \| (?P<cells>[▶`].+) \|$", re.MULTILINE)
 CELL = re.compile(r"(▶?)`([\w-]+)`")
-TERM = re.compile(r"^\| (?P<term>[^|]+) \| (?P<chinese>[^|]*) \| (?P<means>[^|]+) \| (?P<lesson>\d\d) \|$", re.M)
+TERM = re.compile(
+    r"^\| (?P<term>[^|]+) \| (?P<chinese>[^|]*) \| (?P<means>[^|]+) \| (?P<lesson>\d\d) \|$", re.M
+)
 
 
 def cells_of(number):

@@ -11,8 +11,9 @@ from torch.distributed._tools.mem_tracker import MemTracker
 
 from course_lib import measured_memory
 from course_lib.activations import layer_terms, model_terms
-from course_lib.measured_memory import storage_bytes, training_step
+from course_lib.measured_memory import training_step
 from course_lib.memory import model_state
+from course_lib.storages import storage_bytes
 from course_lib.transformer import CONFIGS, GPT, TransformerConfig
 
 LLAMA = {"gated": True, "norm": "rms", "learned_positions": False, "bias": False}

@@ -71,10 +71,10 @@ def _complete_elsewhere(state: State) -> str | None:
 def _missing_on_diagonal(state: State) -> str | None:
     ranks = range(len(state))
     for neighbor in (-1, 1):
-        on_the_way = (set(state[(rank + neighbor) % len(state)][rank]) for rank in ranks)
+        on_the_way = (set(state[(rank + neighbor) % len(state)][rank] or ()) for rank in ranks)
         if all(inputs == {*ranks} - {rank} for rank, inputs in enumerate(on_the_way)):
             return "One step is missing: the sum of chunk r has come as far as the neighbor of rank r."
-    if any(len(state[rank][rank]) < len(state) for rank in ranks):
+    if any(len(state[rank][rank] or ()) < len(state) for rank in ranks):
         return (
             "Inputs are missing on the diagonal, in chunk r of rank r. In each step a rank passes on the "
             "chunk that has just come, with its own input added."

@@ -27,9 +27,9 @@ def traced_case(before: State, after: Sequence[Sequence[Cell]]) -> Case:
 def _tensor(row: Sequence[Cell]) -> Tensor:
     numbers: list[float | None] = []
     for chunk, cell in enumerate(row):
-        counts = None if cell is None else ring_table.times(cell, chunk)
+        counts = ring_table.times(cell or (), chunk)
         numbers += [
-            None if counts is None else float(counts.get(of, {}).get(rank, 0))
+            None if cell is None else float(counts[of][rank] if of in counts else 0)
             for of in range(len(row))
             for rank in range(len(row))
         ]
@@ -92,7 +92,7 @@ def no_sum(state: State) -> str | None:
 
 
 def astray(state: State) -> str | None:
-    if any(len(ring_table.times(cell, chunk)) > 1 for row in state for chunk, cell in enumerate(row)):
+    if any(len(ring_table.times(cell or (), chunk)) > 1 for row in state for chunk, cell in enumerate(row)):
         return (
             "Input of one chunk is in another: the chunk that a rank receives is the one that its neighbor "
             "sends in that step."
@@ -101,7 +101,7 @@ def astray(state: State) -> str | None:
 
 
 def twice(state: State) -> str | None:
-    if any(len(set(cell)) < len(cell) for row in state for cell in row):
+    if any(len(set(cell or ())) < len(cell or ()) for row in state for cell in row):
         return "Some inputs have been added more than once: see what is black in the picture, or has a ×."
     return None
 
@@ -121,7 +121,7 @@ def same_again(state: State) -> str | None:
     ranks = len(state)
     for neighbor in (-1, 1):
         from_it = [
-            max(list(cell).count((rank + neighbor) % ranks) for cell in row)
+            max(list(cell or ()).count((rank + neighbor) % ranks) for cell in row)
             for rank, row in enumerate(state)
         ]
         if ranks > 2 and min(from_it) == ranks - 1:

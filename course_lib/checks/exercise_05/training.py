@@ -8,6 +8,7 @@ the same time at most.
 from __future__ import annotations
 
 import gc
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -95,7 +96,8 @@ class SGD(torch.optim.Optimizer):
     """
 
     def __init__(self, module: torch.nn.Module, rate: float):
-        self.defaults, self.state = {"lr": rate}, {}
+        self.defaults = {"lr": rate}
+        self.state = defaultdict(dict)
         self.param_groups = [{"params": list(module.parameters()), "lr": rate}]
         self.used: list[torch.Tensor | None] = []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from course_lib.checks import given, mistakes
@@ -89,18 +90,21 @@ def _again(mfu: float, recomputed: float) -> _Pair:
     return mfu, mfu * (1 + recomputed / 3)
 
 
-class Way(NamedTuple):
+@dataclass(frozen=True)
+class Way:
     """How the two are found; what is not given is right."""
 
     flops: Callable[[Run], Flops] = _flops
     peak: Callable[[Run, _Sheet], float | None] = _peak
     rate: Callable[[Run, float], float] = _rate
-    both: Callable[[float, float], _Pair] = _again
+    both: Callable[[float, float], tuple[float, ...]] = _again
 
-    def __call__(self, run: tuple, sheet: tuple) -> _Pair | None:
+    def __call__(self, run: tuple, sheet: tuple) -> tuple[float, ...] | None:
         taken = Run(*run)
         peak = self.peak(taken, dict(sheet))
-        return peak and self.both(sum(self.flops(taken)) * self.rate(taken, peak), taken.recomputed)
+        if peak is None:
+            return None
+        return self.both(sum(self.flops(taken)) * self.rate(taken, peak), taken.recomputed)
 
 
 def _by_hidden(run: Run) -> Flops:
