@@ -19,7 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
@@ -69,7 +69,7 @@ def run(settings: Settings, *, rank: int, step: int, seconds: float = 120.0) -> 
         start = [str(ranks), "--max-restarts", "1", "-m"]
         said = _run([*start, __name__, f"{rank}:{step}", *_options(kept)], seconds)
         first, then = _losses(log.with_name(f"{log.name}.before")), _losses(log)
-    after = int(_GOES_ON.search(said)[1])
+    after = max(int(step) for step in _GOES_ON.findall(said))
     typed = _options(replace(kept, checkpoint=Path("my_run"), log=None))
     command = shlex.join([*_TORCHRUN, *start, "course_lib.train", *typed])
     return Lost(f"{_NEW_STORE}=1 {command}", first, after, then[after:])
@@ -95,7 +95,7 @@ def _run(options: Sequence[str], seconds: float) -> str:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
                                    env=environment)  # fmt: skip
         try:
-            status = process.wait(seconds)
+            status: int | str = process.wait(seconds)
         except subprocess.TimeoutExpired:
             status = f"not within {seconds:g} s"
         finally:
@@ -124,6 +124,19 @@ def _losses(log: Path) -> list[float]:
 # --- in a rank ---
 
 
+def _ending(step: int) -> Callable[..., None]:
+    """Called after each step of an optimizer, it ends the process with this one."""
+    left = step
+
+    def count(*ignored: object) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return count
+
+
 def main(lost: str, options: Sequence[str]) -> int:
     """``course train``, on a rank that may have to be lost: ``lost`` is ``RANK:STEP``."""
     from torch.optim.optimizer import register_optimizer_step_post_hook
@@ -132,8 +145,7 @@ def main(lost: str, options: Sequence[str]) -> int:
 
     rank, step = map(int, lost.split(":"))
     if (int(os.environ["RANK"]), os.environ["TORCHELASTIC_RESTART_COUNT"]) == (rank, "0"):
-        left = iter(range(step - 1, -1, -1))
-        register_optimizer_step_post_hook(lambda *ignored: next(left) or os.kill(os.getpid(), signal.SIGKILL))
+        register_optimizer_step_post_hook(_ending(step))
     return cli.main(["train", *options])
 
 
