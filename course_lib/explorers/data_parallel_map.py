@@ -77,6 +77,7 @@ class Choice(Setting):
 
 _HEIGHT = 6.9  # inches, as are all lengths of the sheet
 _SMALL = 7.5  # points, of the numbers in the marks
+_LIST_FONT = 8.5
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.72, WIDTH - 0.62, 0.62, 4.5
 _BESIDE = _RIGHT + 0.31
 _PANEL = (_LEFT / WIDTH, 1 - _BOTTOM / _HEIGHT, (_RIGHT - _LEFT) / WIDTH, (_BOTTOM - _TOP) / _HEIGHT)
@@ -250,8 +251,8 @@ def _draw_keys(drawing: Picture, page: Axes) -> None:
     for place, run in enumerate(published_runs.RUNS):
         column, row = divmod(place, half)
         left, height = (0.28, 4.1)[column], 5.55 + 0.19 * row
-        page.text(left - 0.08, height, f"{place + 1}", ha="right", va="center", fontsize=FONT)
-        page.text(left, height, published_runs.line(run), va="center", fontsize=FONT)
+        page.text(left - 0.08, height, f"{place + 1}", ha="right", va="center", fontsize=_LIST_FONT)
+        page.text(left, height, published_runs.line(run), va="center", fontsize=_LIST_FONT)
 
 
 def description(choice: Choice) -> str:
