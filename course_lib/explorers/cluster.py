@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from math import ceil, floor, log10
 from statistics import median
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
@@ -39,8 +38,8 @@ class Choice:
     """Where the sliders stand.
 
     ``ranks`` N; ``rate``: bytes/s of each link in one direction; ``bucket_mb``: MiB of each bucket;
-    ``micro_batches`` K.  ``slower``: one link carries so many times less.  ``jitter``: the spread of the
-    ranks' computing, as in ``simulate_cluster``.  Raises ValueError for what is not on the sliders, or can't
+    ``micro_batches`` K.  ``slower``: one link carries so many times less.  ``jitter``: of what
+    ranks compute, as in ``simulate_cluster``.  Raises ValueError for what is not on the sliders, or can't
     be.
     """
 
@@ -93,8 +92,7 @@ def points_of(results: Iterable, ranks: int, rate: float, micro_batches: int = 1
 
 # --- the picture ---
 
-_HEIGHT = 4.75  # inches, as are all lengths of the sheet
-_SMALL = 7.5  # points
+_HEIGHT = 4.4  # inches, as are all lengths of the sheet
 _LEFT, _WIDE, _BETWEEN, _TOP, _BOTTOM = 0.72, 2.92, 0.6, 0.36, 3.0
 _WORLDS = [2**power for power in range(1, 13)]
 _RANK_TICKS = {ranks: f"{ranks:,}" for ranks in (2, 8, 32, 128, 512, 4096)}
@@ -120,8 +118,9 @@ _SHARES: dict[str, Looks] = {
 def figure(choice: Choice, work: Work = COMPUTED, points: Sequence[Point] = ()) -> Picture:
     """Draw the time of a step and its shares over the number of ranks, which is logarithmic.
 
-    On the left also the step of ranks and links that are all alike, and the points measured with the choice's
-    rate, buckets and micro-batches.  Raises ValueError for points of too many implementations.
+    On the left also the step of ranks and links that are all alike.  Points were measured on such ranks and
+    links, so they are shown without jitter and slow link, with their own rate, buckets and micro-batches.
+    Raises ValueError for points of too many implementations.
     """
     drawing = Drawing(work, points)
     drawing.show(choice)
@@ -133,7 +132,7 @@ class Drawing:
 
     def __init__(self, work: Work = COMPUTED, points: Sequence[Point] = ()):
         self._work = work
-        self.figure, page = sheet(_HEIGHT)
+        self.figure, _ = sheet(_HEIGHT)
         left, right = (self.figure.add_axes(_panel(n)) for n in range(2))
         for axes, title in ((left, "time of a step"), (right, "what the time goes to (% of it)")):
             log_axis(axes.xaxis, FEWEST_RANKS / _BEYOND, MOST_RANKS * _BEYOND, _RANK_TICKS)
@@ -145,7 +144,7 @@ class Drawing:
         self._times, self._shares = _Times(left, points), _Shares(right)
         self._here = [axes.axvline(0, **_HERE) for axes in (left, right)]
         self.changing = layer_on_top([*self._times.changing, *self._shares.changing, *self._here])
-        _draw_keys(self.figure, page, self._times.implementations)
+        _draw_keys(self.figure, self._times.implementations)
 
     def show(self, choice: Choice) -> None:
         clusters = [choice.cluster(self._work, ranks) for ranks in _WORLDS]
@@ -188,8 +187,9 @@ class _Times:
                          *self._texts]  # fmt: skip
 
     def show(self, choice: Choice, clusters: Sequence[Cluster], alike: Sequence[Cluster]) -> None:
-        shown = [point for point in self._points if (point.rate, point.bucket_mb, point.micro_batches) == (
-            choice.rate, choice.bucket_mb, choice.micro_batches)]  # fmt: skip
+        where = (choice.rate, choice.bucket_mb, choice.micro_batches, choice.slower, choice.jitter)
+        shown = [point for point in self._points
+                 if (point.rate, point.bucket_mb, point.micro_batches, 1, 0) == where]  # fmt: skip
         alone = [cluster.seconds - cluster.exposed_seconds for cluster in alike]
         curves = [alone, [each.seconds for each in alike], [each.seconds for each in clusters]]
         spans = [[step.seconds for step in each.steps] for each in clusters]
@@ -243,7 +243,7 @@ class _Shares:
             area.set(xy=[*zip(_PLACES, low, strict=True), *zip(_PLACES[::-1], high[::-1], strict=True)])
 
 
-def _draw_keys(drawing: Picture, page: Axes, implementations: Sequence[str]) -> None:
+def _draw_keys(drawing: Picture, implementations: Sequence[str]) -> None:
     lines = [
         Line2D([], [], label="simulated, median", **_SIMULATED),
         Patch(label="all simulated steps", **_SPAN),
@@ -259,15 +259,13 @@ def _draw_keys(drawing: Picture, page: Axes, implementations: Sequence[str]) -> 
         drawing.legend(handles=handles, loc="upper left", bbox_to_anchor=(left / WIDTH, 1 - 3.42 / _HEIGHT),
                        ncols=columns, frameon=False, fontsize=FONT, borderaxespad=0, columnspacing=1.0,
                        handletextpad=0.6)  # fmt: skip
-    for row, text in enumerate(wrap(f"Left out: {'; '.join(LEFT_OUT)}.", 118)):
-        page.text(0.1, 4.36 + 0.14 * row, text, va="center", fontsize=_SMALL)
 
 
 def description(choice: Choice) -> str:
     """What the picture shows, in a sentence for those who can't see it; the numbers stand beside it."""
     return (
         f"Simulated steps over the number of ranks, 2 to 4,096: links of {rate_text(choice.rate)}, one of "
-        f"them {choice.slower:g} times slower, {choice.jitter:.0%} spread in what ranks compute, buckets of "
+        f"them {choice.slower:g} times slower, {choice.jitter:.0%} jitter in what ranks compute, buckets of "
         f"{choice.bucket_mb:g} MiB, micro-batches: {choice.micro_batches}. On the left the time of a step, "
         "beside that of ranks and links that are alike; on the right the shares of exposed communication, of "
         "waiting for late ranks, and of computing."
@@ -336,5 +334,5 @@ _STOPS: dict[str, tuple[Callable[[Any], str], Sequence]] = {  # how a value is w
 }  # fmt: skip
 _DESCRIPTIONS = {
     "ranks": "ranks N", "rate": "rate of each link", "bucket_mb": "bucket size",
-    "micro_batches": "micro-batches K", "slower": "one slow link", "jitter": "spread of ranks",
+    "micro_batches": "micro-batches K", "slower": "one slow link", "jitter": "jitter of ranks",
 }  # fmt: skip

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from math import log10
-from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -77,12 +76,14 @@ class Choice(Setting):
 # --- the picture ---
 
 _HEIGHT = 6.9  # inches, as are all lengths of the sheet
-_SMALL = 7.5  # points
+_SMALL = 7.5  # points, of the numbers in the marks
+_LIST_FONT = 8.5
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.72, WIDTH - 0.62, 0.62, 4.5
 _BESIDE = _RIGHT + 0.31
 _PANEL = (_LEFT / WIDTH, 1 - _BOTTOM / _HEIGHT, (_RIGHT - _LEFT) / WIDTH, (_BOTTOM - _TOP) / _HEIGHT)
 _BAR = (0.5, 1 - 5.12 / _HEIGHT, (_RIGHT / WIDTH) - 0.5, 0.13 / _HEIGHT)
 _FEWEST_END, _MOST_END = 0.85, 1.18 * MOST_RANKS  # of the axis of N
+_PARAMETER_ENDS = 0.8 * LEAST, 1.25 * MOST  # so that a star at either end is whole
 _PARAMETER_TICKS = {10**n: count(10**n) for n in range(8, 13)}
 _RANK_TICKS = (1, 4, 16, 64, 256, 1024, 4096)
 _LEVELS = [0.05 * n for n in range(round(COMPUTE_SHARE / 0.05) + 1)]
@@ -117,7 +118,7 @@ class Drawing:
         self.figure, page = sheet(_HEIGHT)
         page.set_zorder(1)  # texts go over the map
         axes = self.figure.add_axes(_PANEL, facecolor=_WALL)
-        log_axis(axes.xaxis, LEAST, MOST, _PARAMETER_TICKS)
+        log_axis(axes.xaxis, *_PARAMETER_ENDS, _PARAMETER_TICKS)
         log_axis(axes.yaxis, _FEWEST_END, _MOST_END, {ranks: f"{ranks:,}" for ranks in _RANK_TICKS})
         axes.tick_params(labelsize=FONT)
         axes.set_xlabel("parameters P of the model", fontsize=FONT)
@@ -163,7 +164,7 @@ def _cell_edges(values: Sequence[float], least: float, most: float) -> np.ndarra
     return np.array([log10(least), *(logs[:-1] + logs[1:]) / 2, log10(most)])
 
 
-_X_EDGES = _cell_edges(COLUMNS, LEAST, MOST)
+_X_EDGES = _cell_edges(COLUMNS, *_PARAMETER_ENDS)
 _Y_EDGES = _cell_edges(RANKS, _FEWEST_END, _MOST_END)
 
 
@@ -249,12 +250,9 @@ def _draw_keys(drawing: Picture, page: Axes) -> None:
     half = (len(published_runs.RUNS) + 1) // 2
     for place, run in enumerate(published_runs.RUNS):
         column, row = divmod(place, half)
-        left, height = (0.28, 4.1)[column], 5.55 + 0.148 * row
-        page.text(left - 0.08, height, f"{place + 1}", ha="right", va="center", fontsize=_SMALL)
-        page.text(left, height, published_runs.line(run), va="center", fontsize=_SMALL)
-    left_out = wrap(f"Left out: {'; '.join(LEFT_OUT)}.", 118)
-    for row, text in enumerate(left_out):
-        page.text(0.1, 6.52 + 0.14 * row, text, va="center", fontsize=_SMALL)
+        left, height = (0.28, 4.1)[column], 5.55 + 0.19 * row
+        page.text(left - 0.08, height, f"{place + 1}", ha="right", va="center", fontsize=_LIST_FONT)
+        page.text(left, height, published_runs.line(run), va="center", fontsize=_LIST_FONT)
 
 
 def description(choice: Choice) -> str:
@@ -355,6 +353,6 @@ _STOPS: dict[str, tuple[Callable[[Any], str], Sequence]] = {  # how a value is w
     "ranks": (lambda ranks: f"{ranks:,}", [2**n for n in range(13)]),
 }  # fmt: skip
 _DESCRIPTIONS = {
-    "card": "card", "latency": "latency", "bandwidth": "link", "tokens": "tokens of a rank",
+    "card": "card", "latency": "latency", "bandwidth": "link", "tokens": "micro-batch tokens",
     "micro_batches": "micro-batches K", "loss": "loss", "parameters": "parameters P", "ranks": "ranks N",
 }  # fmt: skip

@@ -53,6 +53,8 @@ def chosen(settings: Settings, module: torch.nn.Module) -> Way:
         train = partial(averaging.loop, averaging.made(module, kind, all_reduce, settings.bucket_mb))
         said = _LIBRARYS[kind].format(f"{settings.bucket_mb:g}")
         way = Way(train, False, [f"gradients: {said}{_why(own) if kind != 'ddp' else ''}"])
+        if kind == "buckets" and (loop := mine.piece(mine.ACCUMULATION, found)).function:
+            way.whose.append(f"(your {loop.name} of exercise 05 runs with --data-parallel step)")
     return way._replace(whose=[whose, *way.whose])
 
 

@@ -474,10 +474,28 @@ def mistakes_named(name, got):
     return sentences
 
 
+NOWHERE_BETWEEN = {
+    **NOWHERE, "step_seconds": lambda case: predicting._COMPUTING(*case.arguments[0]) * 1.0631,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", ["step_seconds", "checkpoint_every"])
 def test_a_number_from_nowhere_gets_no_wrong_explanation(name):
     """A sentence that names a mistake which was not made would send the learner astray."""
-    assert set(mistakes_named(name, NOWHERE[name])) == {None}
+    assert set(mistakes_named(name, NOWHERE_BETWEEN[name])) <= {None, MORE_THAN_ALL}
+
+
+MORE_THAN_ALL = (
+    "This is more than all parts take one after another: K passes, each bucket's ring, and an optimizer's "
+    "step. What is counted twice, or comes on top?"
+)
+
+
+@pytest.mark.parametrize("factor, says", [(0.5, "This is less than computing alone"), (9.0, MORE_THAN_ALL)])
+def test_seconds_that_no_queue_can_give_are_called_so(factor, says):
+    said = mistakes_named("step_seconds", lambda case: factor * 1.0317 * predicting._ONE_BY_ONE(
+        *case.arguments[0]) if factor > 1 else factor * predicting._COMPUTING(*case.arguments[0]))
+    assert all(sentence.startswith(says) for sentence in said) and len(said) == len(cases("step_seconds"))
 
 
 def test_another_u_is_not_taken_for_another_choice():

@@ -76,12 +76,14 @@ def test_the_shares_are_of_the_step():
 
 
 def test_points_are_shown_where_rate_buckets_and_micro_batches_are_theirs():
-    *_, predicted, course, ddp = shown(Choice(), POINTS)
+    *_, predicted, course, ddp = shown(Choice(jitter=0.0), POINTS)
     assert predicted == [pytest.approx((n, n / 6)) for n in (2, 4, 2, 4)]
     assert course == [pytest.approx((n, 1.04 * n / 6)) for n in (2, 4)]
     assert ddp == [pytest.approx((n, 0.97 * n / 6)) for n in (2, 4)]
-    *_, predicted, course, ddp = shown(Choice(64, 25e6, 3.0, 6), POINTS)
+    *_, predicted, course, ddp = shown(Choice(64, 25e6, 3.0, 6, jitter=0.0), POINTS)
     assert (predicted, course, ddp) == ([pytest.approx((3, 0.8))], [], [pytest.approx((3, 0.9))])
+    for other in ({"jitter": 0.1}, {"jitter": 0.0, "slower": 2.0}):  # measured on ranks and links alike
+        assert shown(Choice(**other), POINTS)[3:] == [[], [], []]
 
 
 def test_results_of_measuring_can_be_drawn():
@@ -101,9 +103,6 @@ def test_the_readout_is_the_choices_cluster():
 
 
 def test_what_is_left_out_stands_beside_each_picture():
-    page = cluster.figure(Choice()).axes[0]
-    written = " ".join(text.get_text() for text in page.texts)
-    assert all(" ".join(part.split()) in written for part in LEFT_OUT)
     assert all(part in readout(Choice()).notes[-1] for part in LEFT_OUT)
 
 
@@ -134,7 +133,7 @@ def test_points_of_too_many_implementations_are_refused():
         cluster.figure(Choice(), points=points)
 
 
-@pytest.mark.parametrize("choice, points", [(Choice(), POINTS), (SLOW, POINTS), (ALIKE, ())])
+@pytest.mark.parametrize("choice, points", [(Choice(jitter=0.0), POINTS), (SLOW, POINTS), (ALIKE, ())])
 def test_texts_stay_on_the_picture_and_do_not_collide(choice, points):
     figure = cluster.figure(choice, points=points)
     assert_readable(figure, figure.axes[0])
@@ -146,7 +145,7 @@ def fast():
     return drawing, FastCanvas(drawing.figure, drawing.changing)
 
 
-@pytest.mark.parametrize("choice", [Choice(), SLOW, ALIKE])
+@pytest.mark.parametrize("choice", [Choice(jitter=0.0), SLOW, ALIKE])
 def test_the_fast_picture_is_the_full_one(fast, choice):
     assert_same_pixels(fast, choice, cluster.figure(choice, points=POINTS))
 

@@ -396,7 +396,8 @@ TRAIN = Part(
             Way(_one),
         ),
         *_as_if(
-            "The micro-batches are averaged, and the sum over the ranks is divided by nothing.",
+            "The micro-batches are averaged as if they had equally many samples, and the ranks are added up: "
+            "weight each loss by its samples, over those of all ranks.",
             Way(_of_k, _once),
         ),
         *_as_if(

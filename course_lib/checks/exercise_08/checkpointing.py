@@ -93,8 +93,6 @@ def _not_whole(wrong: Compared) -> str | None:
     steps, expected = wrong.played[0].value[0], wrong.case.expected[0][0]
     if type(steps) is float and not steps.is_integer() and math.isclose(steps, expected, abs_tol=1):
         return "A checkpoint is written after a whole number of steps: the largest one within the interval."
-    if type(steps) is float and steps == expected:
-        return "The number of steps is to be an int, and this is a float: `int(...)` or `//` makes one."
     return None
 
 

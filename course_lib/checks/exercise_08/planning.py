@@ -318,7 +318,8 @@ BEST = Part(
             "What needs exactly as much as there is fits: `<=`, and not `<`.", Choice(fits=_below)
         ),
         *as_if(
-            "A batch that is exactly the critical one is within it: `<=`, and not `<`.",
+            "A batch that is exactly the critical one is within it: `<=`, and not `<`. So it is with the "
+            "card's memory.",
             Choice(within=_below),
             Choice(within=_below, fits=_below),
         ),

@@ -5,7 +5,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
 
 PART = "train"
-SENTENCE = "the sum over the ranks is divided by nothing"
+SENTENCE = "weight each loss by its samples, over those of all ranks"
 
 
 def train(module, optimizer, steps, batch_of, learning_rate, all_reduce, max_norm):
