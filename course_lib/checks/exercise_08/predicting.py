@@ -139,8 +139,8 @@ class Step:
     """How the seconds are found by a formula; what is not given is right.
 
     ``pace`` and those of parts of the step (``pace_before``: of the passes before the last one;
-    ``pace_of_passes``: of the end of all) take the ranks' factors.  ``total`` puts together the seconds of the
-    K passes, those that are exposed, and the optimizer's; K comes last.
+    ``pace_of_passes``: of the end of all) take the ranks' factors.  ``total`` puts together the seconds of
+    the K passes, those that are exposed, and the optimizer's; K comes last.
     """
 
     messages: Callable[[int], float] = lambda n: 2 * (n - 1)
