@@ -124,7 +124,7 @@ def test_whoever_handed_in_nothing_usable_has_a_line_and_needs_no_marker(school)
     assert {("bert", "missing"), ("carla", "tampered")} < statuses
 
 
-def test_ctrl_c_ends_the_markers_and_keeps_what_is_marked(school, capsys, monkeypatch):
+def test_ctrl_c_ends_the_markers_and_keeps_what_is_marked(school, capsys, monkeypatch, request):
     school.put("anna")
     school.put("bert", "wait")
     closed = []
@@ -136,6 +136,9 @@ def test_ctrl_c_ends_the_markers_and_keeps_what_is_marked(school, capsys, monkey
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(grade._Bar, "ends", press)
+    # A shell's background job has it ignored, and so would this process.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     threads = threading.active_count()
     assert school.grade("--jobs", "1") == 1
     assert closed == [0] and threading.active_count() == threads

@@ -13,7 +13,7 @@ EXERCISES = [f"exercise_{number:02}" for number in range(9)]
 PARTS = [(exercise, name) for exercise in EXERCISES for name in answers.parts(exercise)]
 EVERY = {"exercise_07": 20, "exercise_08": 30}  # whose own tests judge most answers in one process
 WRONG = [path for exercise in EXERCISES
-         for path in answers.some(answers.stored("wrong", exercise), EVERY.get(exercise, 6))]  # fmt: skip
+         for path in answers.some(answers.stored("wrong", exercise), EVERY.get(exercise, 15))]  # fmt: skip
 
 
 def right_answers():
@@ -22,7 +22,7 @@ def right_answers():
     The solutions are checked in full in every run of the tests, by their notebooks.
     """
     for exercise in EXERCISES:
-        every = 5 if exercise in EVERY else 2
+        every = 8 if exercise in EVERY else 4
         for place, path in enumerate(answers.stored("right", exercise)):
             for number, (name, part) in enumerate(answers.parts(exercise).items()):
                 most = max(part.world_sizes)

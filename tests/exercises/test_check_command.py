@@ -64,6 +64,7 @@ def test_a_right_answer_passes_and_printing_in_its_cell_is_no_mistake(masters):
     assert (result.is_right, result.points, result.remarks) == (True, 1.0, [])
 
 
+@pytest.mark.long
 def test_a_wrong_answers_picture_is_shown_in_its_words(masters):
     path = masters / "77_double.ipynb"
     master = nbformat.read(path, as_version=4)
@@ -86,6 +87,7 @@ def test_a_wrong_answer_gets_its_share_whatever_its_outputs_and_check_cells_say(
 OTHER_MARKERS = [pytest.param(f"NBVAL_{name}", marks=pytest.mark.long) for name in ("SKIP", "IGNORE_OUTPUT")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("marker", ["NBVAL_RAISES_EXCEPTION", *OTHER_MARKERS])
 def test_nbvals_own_markers_win_nothing(masters, marker):
     assert not result_of(masters, learners(masters, f"# {marker}\n{WRONG}")).is_right
@@ -110,6 +112,7 @@ def test_an_answer_that_confuses_the_kernel_does_not_pass(masters, answer):
     assert [part.name for part in result.parts] == ["check_double"]
 
 
+@pytest.mark.long
 def test_an_answer_that_goes_on_for_ever_is_ended(masters, tmp_path):
     proof = tmp_path / "pid"
     answer = f"import os\nopen({str(proof)!r}, 'w').write(str(os.getpid()))\nwhile True: pass"
@@ -129,6 +132,7 @@ def is_gone(pid):
     return False
 
 
+@pytest.mark.long
 def test_a_missing_answer_cell_is_said_and_does_not_pass(masters):
     notebook = learners(masters, RIGHT)
     del notebook["cells"][0]["metadata"]["nbgrader"]
@@ -196,6 +200,7 @@ def test_the_solution_passes_from_anywhere(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == "  4 of 4 points"
 
 
+@pytest.mark.long
 def test_the_untouched_exercise_is_not_yet_right(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["check", "--json", str(EXERCISE)]) == 1
