@@ -7,6 +7,7 @@ import signal
 import threading
 
 import pytest
+from tqdm import tqdm
 
 from course_lib import cli
 from course_lib.classroom import class_marking, grade, jail
@@ -139,6 +140,7 @@ def test_ctrl_c_ends_the_markers_and_keeps_what_is_marked(school, capsys, monkey
     # A shell's background job has it ignored, and so would this process.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
+    monkeypatch.setattr(tqdm, "monitor_interval", 0)  # the bar's own thread stays for good
     threads = threading.active_count()
     assert school.grade("--jobs", "1") == 1
     assert closed == [0] and threading.active_count() == threads
