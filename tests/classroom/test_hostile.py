@@ -45,7 +45,7 @@ ATTACKS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", some(ATTACKS, "ends Python", "prints a pass line", "fills the disk"))
+@pytest.mark.parametrize("name", some(ATTACKS, "ends Python", "fills the disk"))
 def test_an_attack_gets_its_line_and_no_points(learner, player, name):
     text, expected = ATTACKS[name]
     part = learner("00").answer(neighbors=text).part(player, "neighbors")
@@ -73,7 +73,7 @@ PATCHES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", some(PATCHES, "what plays", "pickle"))
+@pytest.mark.parametrize("name", some(PATCHES, "what plays"))
 def test_what_is_patched_in_the_learners_process_earns_nothing(learner, player, name):
     text = f"{PATCHES[name]}\ndef neighbors(rank, ranks):\n    return 'no answer'"
     part = learner("00").answer(neighbors=text).part(player, "neighbors")
@@ -98,7 +98,7 @@ LIARS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", some(LIARS, "an object that is equal to all", "harm when it is unpickled"))
+@pytest.mark.parametrize("name", some(LIARS, "harm when it is unpickled"))
 def test_objects_that_lie_or_harm_earn_nothing(learner, player, name):
     mark = learner("00").answer(neighbors=LIARS[name]).marked(player, "neighbors")
     assert part_of(mark, "neighbors").points == 0
@@ -188,6 +188,7 @@ def pass_right(tensor):
 """
 
 
+@LONG
 def test_what_a_run_leaves_behind_does_not_see_the_next_one(learner, player):
     mark = learner("00").answer(neighbors=LEFT, pass_right="").marked(player, "neighbors", "pass_right")
     assert part_of(mark, "neighbors").cases[0].status == "crash"
@@ -195,6 +196,7 @@ def test_what_a_run_leaves_behind_does_not_see_the_next_one(learner, player):
     assert "stolen: False" in part_of(mark, "pass_right").message
 
 
+@LONG
 def test_modules_that_a_learner_leaves_are_imported_by_no_later_process(learner, player):
     text = """
 import os, time
@@ -210,6 +212,7 @@ def neighbors(rank, ranks):
     assert "imported: False" in part.cases[1].message
 
 
+@LONG
 def test_memory_that_belongs_to_no_process_can_not_be_had(learner, player):
     text = """
 import ctypes, os
@@ -232,6 +235,7 @@ def test_no_text_keeps_the_marker_busy(learner, player, comment, status):
     assert part.status == status
 
 
+@LONG
 def test_nobody_holds_up_a_class_for_longer_than_their_time(learner, jails):
     player = Player(7_002, seconds=0)
     started = time.monotonic()
@@ -274,7 +278,7 @@ def test_many_processes_that_share_a_lot_of_memory_are_stopped(learner, jails):
     assert "GiB of memory; the limit is 1 GiB." in part.message
 
 
-@pytest.mark.parametrize("how", ["edited", "deleted", "moved"])
+@pytest.mark.parametrize("how", some(["edited", "deleted", "moved"], "edited"))
 def test_a_check_cell_that_was_tampered_with_is_told_and_marked_by_the_original(learner, player, how):
     hostile = learner("00")
     cell = hostile.cell("check_neighbors")
@@ -291,6 +295,7 @@ def test_a_check_cell_that_was_tampered_with_is_told_and_marked_by_the_original(
     assert part.status == ("tampered" if how == "edited" else "wrong")
 
 
+@LONG
 def test_stored_outputs_and_counts_are_nothing(learner, player):
     hostile = learner("00").untouched()
     for cell in hostile.notebook["cells"]:

@@ -44,6 +44,7 @@ def test_some_world_sizes_right_earn_their_share(learner, player):
     assert "only for an even number of ranks" in part.mistake
 
 
+@pytest.mark.long
 def test_errors_hangs_and_crashes_are_told_apart(learner, player):
     answers = {
         "neighbors": "def neighbors(rank, ranks):\n    return undefined",
@@ -107,6 +108,7 @@ def test_functions_of_earlier_cells_can_be_used(learner, player):
     assert answers.part(player, "exchange").status == "pass"
 
 
+@pytest.mark.long
 def test_inputs_are_drawn_for_the_marking(learner, player):
     printing = "def pass_right(tensor):\n    print(tensor.reshape(-1)[:1].tolist())\n    return 0"
     first, again, other = (

@@ -11,9 +11,9 @@ from tests.exercises import answers
 
 EXERCISES = [f"exercise_{number:02}" for number in range(9)]
 PARTS = [(exercise, name) for exercise in EXERCISES for name in answers.parts(exercise)]
-EVERY = {"exercise_07": 20, "exercise_08": 30}  # whose own tests judge most answers in one process
+EVERY = {"exercise_07": 40, "exercise_08": 60}  # whose own tests judge most answers in one process
 WRONG = [path for exercise in EXERCISES
-         for path in answers.some(answers.stored("wrong", exercise), EVERY.get(exercise, 15))]  # fmt: skip
+         for path in answers.some(answers.stored("wrong", exercise), EVERY.get(exercise, 30))]  # fmt: skip
 
 
 def right_answers():
@@ -22,7 +22,7 @@ def right_answers():
     The solutions are checked in full in every run of the tests, by their notebooks.
     """
     for exercise in EXERCISES:
-        every = 8 if exercise in EVERY else 4
+        every = 16 if exercise in EVERY else 8
         for place, path in enumerate(answers.stored("right", exercise)):
             for number, (name, part) in enumerate(answers.parts(exercise).items()):
                 most = max(part.world_sizes)

@@ -93,6 +93,7 @@ def test_nbvals_own_markers_win_nothing(masters, marker):
     assert not result_of(masters, learners(masters, f"# {marker}\n{WRONG}")).is_right
 
 
+@pytest.mark.long
 def test_an_answer_that_does_not_run_is_named(masters):
     result = result_of(masters, learners(masters, "def double(x:"))
     assert [part.status for part in result.parts] == ["error"]

@@ -80,6 +80,7 @@ def test_an_exercise_with_answers_is_checked_there(course):
     assert (result["points"], result["most_points"], done.returncode) == (5.0, 5.0, 0)
 
 
+@pytest.mark.long
 def test_an_untouched_exercise_is_not_right_there(course):
     done = run_in(course, "check", f"exercises/{EXERCISE}.ipynb", "--json")
     (result,) = json.loads(done.stdout)
