@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -141,12 +142,14 @@ def main(lost: str, options: Sequence[str]) -> int:
     """``course train``, on a rank that may have to be lost: ``lost`` is ``RANK:STEP``."""
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
-    from course_lib import cli
+    from course_lib.train import command
 
     rank, step = map(int, lost.split(":"))
     if (int(os.environ["RANK"]), os.environ["TORCHELASTIC_RESTART_COUNT"]) == (rank, "0"):
         register_optimizer_step_post_hook(_ending(step))
-    return cli.main(["train", *options])
+    parser = ArgumentParser()
+    command.add_arguments(parser)
+    return command.main(parser.parse_args(options))
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ ATTACKS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", some(ATTACKS, "ends Python", "fills the disk"))
+@pytest.mark.parametrize("name", some(ATTACKS, "ends Python"))
 def test_an_attack_gets_its_line_and_no_points(learner, player, name):
     text, expected = ATTACKS[name]
     part = learner("00").answer(neighbors=text).part(player, "neighbors")

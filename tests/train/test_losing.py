@@ -17,6 +17,7 @@ def test_a_rank_or_a_step_that_there_is_not_is_refused(which):
         losing.run(settings(**OF), **which)
 
 
+@pytest.mark.long  # lesson 08 does it in every run of the tests
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_lost_rank_costs_the_steps_since_the_checkpoint_and_nothing_else(rank):
     of = settings(**OF)
