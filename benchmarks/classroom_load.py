@@ -31,7 +31,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellControlSignal, DeadKernelError
 
-from course_lib import measurements
+from course_lib import measurements, processes
 from course_lib.working_copy import COURSE_ROOT, write_working_copy
 
 MIB, GIB = 2**20, 2**30
@@ -84,7 +84,8 @@ async def run_lesson(folder: Path, lesson: str, watch: Watch) -> Notebook:
                 done.failure = str(error).strip().splitlines()[-1]
             done.seconds = time.monotonic() - began
             done.processor_seconds = processor_seconds(kernel)
-            done.resting_bytes = sum(map(proportional_bytes, [kernel, *descendants(kernel)]))
+            pids = [kernel, *processes.descendants(kernel)]
+            done.resting_bytes = sum(map(processes.proportional_bytes, pids))
     compare(nbformat.read(path_of(lesson), as_version=4), notebook, done)
     return done
 
@@ -159,16 +160,16 @@ class Watch:
 
     def _look_again_and_again(self) -> None:
         while not self._over.wait(1.0):
-            children = children_of_all()
+            children = processes.children()
             each = [self._look(kernel, children) for kernel in tuple(self._kernels)]
             self.largest = max([self.largest, *each])
             if sum(each) > self.fullest:
                 self.fullest, self.learners_then = sum(each), len(each)
 
     def _look(self, kernel: int, children: dict[int, list[int]]) -> int:
-        pids = [kernel, *descendants(kernel, children)]
+        pids = [kernel, *processes.descendants(kernel, children)]
         self.seen |= {(pid, started) for pid in pids if (started := start_of(pid)) is not None}
-        return sum(map(proportional_bytes, pids))
+        return sum(map(processes.proportional_bytes, pids))
 
     def left(self, seconds: float = SECONDS_TO_BE_GONE) -> list[Process]:
         """Of all processes that were seen, those that do not end within the time."""
@@ -181,26 +182,10 @@ class Watch:
         return [(pid, started) for pid, started in self.seen if start_of(pid) == started]
 
 
-def children_of_all() -> dict[int, list[int]]:
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (fields := fields_of(int(entry.name))):
-            children.setdefault(int(fields[1]), []).append(int(entry.name))
-    return children
-
-
-def descendants(pid: int, children: dict[int, list[int]] | None = None) -> list[int]:
-    children = children_of_all() if children is None else children
-    return [each for child in children.get(pid, []) for each in (child, *descendants(child, children))]
-
-
 def fields_of(pid: int) -> list[str]:
-    """/proc/PID/stat from the state on; nothing of a process that has gone, or waits to be buried."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
-    return [] if fields[0] == "Z" else fields
+    """Of a process that is at work: nothing of one that waits to be buried."""
+    fields = processes.fields(pid)
+    return [] if fields[:1] == ["Z"] else fields
 
 
 def start_of(pid: int) -> int | None:
@@ -208,20 +193,9 @@ def start_of(pid: int) -> int | None:
     return int(fields[19]) if fields else None
 
 
-def proportional_bytes(pid: int) -> int:
-    """PSS of a process; 0 when it has gone."""
-    try:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return 0
-
-
 def processor_seconds(kernel: int) -> float:
     """What a kernel, the server of its ranks, and all ranks that have ended have taken."""
-    ticks = [int(tick) for pid in (kernel, *descendants(kernel)) for tick in fields_of(pid)[11:15]]
+    ticks = [int(tick) for pid in (kernel, *processes.descendants(kernel)) for tick in fields_of(pid)[11:15]]
     return sum(ticks) / os.sysconf("SC_CLK_TCK")
 
 
@@ -238,7 +212,7 @@ def server_bytes() -> int:
             while not list(Path(folder).glob("jpserver-*.json")) and time.monotonic() < until:
                 time.sleep(0.1)
             time.sleep(2)
-            return sum(map(proportional_bytes, [process.pid, *descendants(process.pid)]))
+            return sum(map(processes.proportional_bytes, [process.pid, *processes.descendants(process.pid)]))
         finally:
             process.terminate()
             process.wait()

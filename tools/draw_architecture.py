@@ -38,7 +38,7 @@ LAYERS: list[dict[str, list[str]]] = [
     {"formulas": ["memory", "activations", "transformer", "gpt", "hardware", "cost_model", "buckets",
                   "simulator", "noise_scale", "noisy_quadratic", "utilization", "streams",
                   "timeline.spans", "timeline.hiding"],
-     "this machine": ["machine", "namespaces", "links"]},
+     "this machine": ["machine", "namespaces", "processes", "links"]},
     {"ground": ["", "arguments", "palette", "pictures", "working_copy", "corpus"]},
 ]  # fmt: skip
 PARTS = {part: modules for layer in LAYERS for part, modules in layer.items()}

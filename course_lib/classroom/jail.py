@@ -26,8 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import course_lib
+from course_lib import processes
 
 READY = b"ready"
+LENGTH_BYTES = 8  # before each message
 HOME = "/home/learner"
 _FIRST_USER = 64_000  # above those that systems give out, below those of containers
 _SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc/ld.so.cache", "/etc/alternatives")
@@ -80,6 +82,11 @@ def shown_with(path: Path) -> Path | None:
     return next((folder for folder in sorted(folders) if path.resolve().is_relative_to(folder)), None)
 
 
+def framed(message: bytes) -> bytes:
+    """A message as it is sent, in both directions: its length, and itself."""
+    return len(message).to_bytes(LENGTH_BYTES, "big") + message
+
+
 def most_at_once() -> int | None:
     """How many jails can run side by side without counting each other's processes; None: any number."""
     return None if os.geteuid() == 0 else 1
@@ -115,8 +122,8 @@ class Jail:
         until = time.monotonic() + seconds
         try:
             self._socket.settimeout(seconds)
-            self._socket.sendall(len(message).to_bytes(8, "big") + message)
-            size = int.from_bytes(self._receive(8, until), "big")
+            self._socket.sendall(framed(message))
+            size = int.from_bytes(self._receive(LENGTH_BYTES, until), "big")
             if size > most:
                 raise self._ended(f"An answer of {size:,} bytes came out of the jail.")
             return self._receive(size, until)
@@ -141,10 +148,15 @@ class Jail:
                 if not part:
                     raise self._ended(self._last_words())
                 received += part
-            elif (used := _memory(self._process.pid)) > self._limits.memory:
+            elif (used := self._memory()) > self._limits.memory:
                 raise self._ended(f"It used {used / 2**30:.1f} GiB of memory; the limit is "
                                   f"{self._limits.memory / 2**30:g} GiB.")  # fmt: skip
         return bytes(received)
+
+    def _memory(self) -> int:
+        """Bytes of all its processes together."""
+        pids = [self._process.pid, *processes.descendants(self._process.pid)]
+        return sum(map(processes.proportional_bytes, pids))
 
     def _last_words(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -238,27 +250,3 @@ def _python_folders() -> list[Path]:
 
 def _library() -> Path:
     return Path(course_lib.__file__).resolve().parent
-
-
-def _memory(pid: int) -> int:
-    """Bytes that a process and its descendants use; what several of them share counts once."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError, IndexError, ValueError):
-            # "pid (name) state parent …"; the name may hold blanks and brackets.
-            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            children.setdefault(parent, []).append(int(entry.name))
-    total, waiting = 0, [pid]
-    while waiting:
-        each = waiting.pop()
-        waiting += children.get(each, [])
-        total += _proportional_bytes(each)
-    return total
-
-
-def _proportional_bytes(pid: int) -> int:
-    with contextlib.suppress(OSError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) << 10
-    return 0

@@ -3,7 +3,7 @@
 A request is pickled by the marker, who is trusted; an answer is JSON (``wire``).  The text of a learner's
 answer cells runs in ranks only, in each of them anew.  A rank gets its own arguments and no others: they lie
 in a file that it deletes before any of the learner's code runs, and no process in the jail can look into the
-memory of another one.  So what a function returns on a rank can't come from elsewhere than from messages.
+memory of another one.  So what a rank does not know from its own arguments, another rank has told it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from course_lib.checks import playing
 from course_lib.classroom import answers, system_calls, wire
-from course_lib.classroom.jail import READY
+from course_lib.classroom.jail import LENGTH_BYTES, READY, framed
 from course_lib.ranks import launch
 from course_lib.ranks.fork_server import SEALED, can_fork, seal
 from course_lib.ranks.watching import Limits
@@ -84,12 +84,11 @@ def main() -> None:
         system_calls.forbid()
     channel = socket.socket(fileno=0)
     channel.sendall(READY)
-    while size := int.from_bytes(_receive(channel, 8), "big"):
+    while size := int.from_bytes(_receive(channel, LENGTH_BYTES), "big"):
         request = pickle.loads(_receive(channel, size))
         if is_jailed:
             _end_what_is_left()
-        answer = json.dumps(_answer(request)).encode()
-        channel.sendall(len(answer).to_bytes(8, "big") + answer)
+        channel.sendall(framed(json.dumps(_answer(request)).encode()))
 
 
 def _end_what_is_left() -> None:

@@ -28,6 +28,7 @@ import time
 from pathlib import Path
 from typing import NoReturn
 
+from course_lib import processes
 from course_lib.ranks import network
 from course_lib.ranks.errors import RanksError
 from course_lib.ranks.logbook import note_exit
@@ -275,7 +276,7 @@ class _Server:
     def _end_adopted(self, until: float) -> None:
         """End what ranks left behind; each may leave children of its own."""
         while time.monotonic() < until:
-            adopted = _children_of(os.getpid())
+            adopted = processes.children().get(os.getpid(), [])
             if not adopted:
                 return
             for pid in adopted:
@@ -287,18 +288,6 @@ class _Server:
 def seal() -> None:
     """Others of the same user can't trace this process, nor read its memory; those it forks inherit that."""
     _prctl(_PR_SET_DUMPABLE, 0)
-
-
-def _children_of(parent: int) -> list[int]:
-    children = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError, IndexError):
-                # "pid (name) state parent …"; the name may hold blanks and brackets.
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                if int(fields[1]) == parent:
-                    children.append(int(entry.name))
-    return children
 
 
 def _kill(pid: int, sign: signal.Signals = signal.SIGKILL) -> None:
