@@ -13,6 +13,7 @@ import importlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from IPython.core.inputtransformer2 import TransformerManager
 
@@ -51,27 +52,38 @@ _MOST_MAGICS, _LONGEST_WITH_MAGICS = 30, 50_000
 
 def mark(filled: Filled, file: str, player: Player, seed: str) -> ExerciseMark:
     """Mark an exercise's master that holds a learner's answers; inputs are drawn from the seed."""
-    asked = {name: _function_in(text) for name, text in check_texts(filled.notebook).items()}
+    most = check_cells(filled.notebook)
+    checks = [_Check(name, text, most[name]) for name, text in check_texts(filled.notebook).items()]
     cells = _cells(filled.notebook)
     remarks = list(filled.remarks)
     try:
-        looked = player.look(cells, sorted(set(asked.values())))
+        looked = player.look(cells, sorted({check.function for check in checks}))
     except ranks.RanksError as error:  # a cell that stops them all; each part then says so
         looked = Looked({}, {}, ())
         first, *_ = str(error).split("\n")
         remarks.append(f"The answer cells do not come to an end: {first}")
-    remarks += [f"The answer cell {name} does not run: {error}" for name, error in looked.errors.items()]
+    remarks += _errors(looked)
     with draws.salted(seed):
-        parts = [
-            _part(filled, name, function, cells, looked, player) for name, function in asked.items()
-        ]
+        parts = [_part(filled, check, cells, looked, player) for check in checks]
     return ExerciseMark(filled.exercise, file, tuple(parts), tuple(remarks), tuple(_to_read(cells)))
 
 
-def _function_in(check_cell: str) -> str:
-    """``ring`` of ``check.ready_for_nccl(ring)``."""
-    [argument] = ast.parse(check_cell).body[-1].value.args
-    return argument.id
+class _Check(NamedTuple):
+    """A check cell: its name, its text, such as ``check.ready_for_nccl(ring)``, and what it is worth."""
+
+    name: str
+    text: str
+    most: float
+
+    @property
+    def function(self) -> str:
+        """``ring`` of ``check.ready_for_nccl(ring)``."""
+        [argument] = ast.parse(self.text).body[-1].value.args
+        return argument.id
+
+
+def _errors(looked: Looked) -> list[str]:
+    return [f"The answer cell {name} does not run: {error}" for name, error in looked.errors.items()]
 
 
 def _cells(notebook: dict) -> Cells:
@@ -98,11 +110,7 @@ def _to_read(cells: Cells) -> list[str]:
         name: sorted(set(_SUSPICIOUS.findall(text)).difference(_HARMLESS))
         for name, text in cells.answers.items()
     }
-    return [
-        f"The answer cell {name} says {', '.join(said)}."
-        for name, said in found.items()
-        if said
-    ]
+    return [f"The answer cell {name} says {', '.join(said)}." for name, said in found.items() if said]
 
 
 class _Part:
@@ -119,38 +127,34 @@ class _Part:
         self.findings = findings
 
 
-def _part(
-    filled: Filled, name: str, function: str, cells: Cells, looked: Looked, player: Player
-) -> PartMark:
-    most = check_cells(filled.notebook)[name]
+def _part(filled: Filled, check: _Check, cells: Cells, looked: Looked, player: Player) -> PartMark:
+    function = check.function
     if function in looked.missing:
-        return _not_there(name, function, most, looked, is_cell_missing=bool(filled.missing))
+        message = "\n".join([f"No answer cell defines {function}.", *_errors(looked)])
+        status = marks.MISSING if filled.missing or not looked.errors else marks.ERROR
+        return PartMark(check.name, 0.0, check.most, status, message)
     if function in looked.others:
         message = f"{function} is {looked.others[function]}: expected a function."
-        return PartMark(name, 0.0, most, marks.ERROR, message)
-    marker = _Part(player, cells)
-    # The master's line, with the check's module as ``check`` and the learner's function as itself.
+        return PartMark(check.name, 0.0, check.most, marks.ERROR, message)
+    return _checked(filled, check, _Part(player, cells))
+
+
+def _checked(filled: Filled, check: _Check, marker: _Part) -> PartMark:
+    """Run the master's line, with the check's module as ``check`` and the learner's function as itself."""
     checks = importlib.import_module(f"course_lib.checks.exercise_{filled.exercise[:2]}")
     try:
         with checking.marked_by(marker):
-            exec(check_texts(filled.notebook)[name], {"check": checks, function: Learners(function)})
-        marked = _marked(name, marker.findings, most)
+            exec(check.text, {"check": checks, check.function: Learners(check.function)})
+        marked = _marked(check.name, marker.findings, check.most)
     except NoJail:
         raise
     except Exception as error:  # what came back is the learner's, and may be like nothing a check expects
         why = f"The check itself failed on what came back: {type(error).__name__}: {error}. Mark it by hand."
-        return PartMark(name, 0.0, most, marks.ERROR, why[:_LONGEST_MESSAGE])
-    if name not in filled.changed:
+        return PartMark(check.name, 0.0, check.most, marks.ERROR, why[:_LONGEST_MESSAGE])
+    if check.name not in filled.changed:
         return marked
     message = f"The check cell was changed. The original one says: {marked.status}.\n{marked.message}"
     return replace(marked, status=marks.TAMPERED, message=message)
-
-
-def _not_there(name: str, function: str, most: float, looked: Looked, is_cell_missing: bool) -> PartMark:
-    errors = [f"The answer cell {cell} does not run: {error}" for cell, error in looked.errors.items()]
-    message = "\n".join([f"No answer cell defines {function}.", *errors])
-    status = marks.MISSING if is_cell_missing or not looked.errors else marks.ERROR
-    return PartMark(name, 0.0, most, status, message)
 
 
 def _marked(name: str, findings: Findings, most: float) -> PartMark:
