@@ -169,4 +169,4 @@ def _learners_lines(error: Any) -> str:
 
 def _say(text: str) -> None:
     """On any rank: what went wrong must be seen, whoever it happened to."""
-    print(text, file=sys.stderr, flush=True)
+    torchrun.say(text, sys.stderr)

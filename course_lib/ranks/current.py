@@ -66,7 +66,7 @@ def log(text: object) -> None:
     """Show a line, labelled with the rank, at once; what is printed is shown when the run has ended."""
     if _current is None:
         with tqdm.tqdm.external_write_mode():  # a line of its own, not one behind a progress bar
-            print(f"[rank {torchrun.rank()}] {text}" if torchrun.is_here() else text, flush=True)
+            torchrun.say(f"[rank {torchrun.rank()}] {text}" if torchrun.is_here() else str(text))
         return
     _tell(_current, {"line": str(text)})
     _current.book.advance()

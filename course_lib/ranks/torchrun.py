@@ -9,8 +9,9 @@ import contextlib
 import datetime
 import io
 import os
+import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from course_lib.ranks import payload
 from course_lib.ranks.devices import backend
@@ -116,4 +117,15 @@ def join(timeout: float) -> None:
 def _show(texts: list[str]) -> None:
     for source, text in enumerate(texts):
         for line in text.splitlines():
-            print(f"[rank {source}] {line}", flush=True)
+            say(f"[rank {source}] {line}")
+
+
+def say(text: str, stream: TextIO | None = None) -> None:
+    """A whole line in one piece, on standard output by default.
+
+    torchrun starts Python unbuffered, and then ``print`` writes a text and its end one after the other:
+    another rank's line may come between them.
+    """
+    stream = stream or sys.stdout
+    stream.write(f"{text}\n")
+    stream.flush()

@@ -162,4 +162,4 @@ def _print_json(settings: Settings, outcome: Outcome) -> None:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    torchrun.say(text, sys.stderr)

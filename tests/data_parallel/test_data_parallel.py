@@ -569,7 +569,7 @@ def test_one_rank_is_in_step_with_itself():
 
 PROGRAM = """
 import torch, torch.distributed as dist
-from course_lib import data_parallel
+from course_lib import data_parallel, ranks
 
 dist.init_process_group("gloo")
 rank = dist.get_rank()
@@ -584,7 +584,7 @@ module.weight.data -= rank * module.weight.grad
 try:
     data_parallel.assert_in_step(module)
 except AssertionError as error:
-    print(f"rank {rank}: {error}", flush=True)
+    ranks.log(error)
 dist.destroy_process_group()
 """
 
@@ -599,5 +599,5 @@ def test_it_runs_under_torchrun(tmp_path: Path):
     assert done.returncode == 0, done.stderr
     difference = "The first is parameter weight, with one value on rank 0, another on rank 1."
     assert sorted(done.stdout.splitlines()) == [
-        f"rank {rank}: The ranks are out of step: 1 of 2 tensors differ. {difference}" for rank in range(2)
+        f"[rank {rank}] The ranks are out of step: 1 of 2 tensors differ. {difference}" for rank in range(2)
     ]

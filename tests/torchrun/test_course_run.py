@@ -7,11 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import nbformat
 import pytest
 
+from course_lib import ranks
 from course_lib.notebook_run import first_line, names_defined
+from course_lib.ranks.torchrun import say
 
 CELLS = {
     "imports": "import torch\nimport torch.distributed as dist\nfrom course_lib import all_reduce, ranks",
@@ -112,3 +115,16 @@ def test_names_that_a_cell_defines():
     source = "a, b = 1, 2\nfor c in a: pass\ndef d(): e = 1\nclass F: pass\nwith open('x') as g: pass"
     assert {"a", "b", "c", "d", "F", "g"} <= names_defined(source)
     assert names_defined("%magic") == set()
+
+
+def test_a_line_of_several_ranks_is_written_in_one_piece(monkeypatch):
+    """An unbuffered stream passes on each write by itself, and another rank's may come between two."""
+    pieces = []
+    monkeypatch.setattr(sys, "stdout", mock.Mock(write=pieces.append))
+    started = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
+    monkeypatch.setattr(os, "environ", started)
+    ranks.log("half of it")
+    errors = mock.Mock(write=pieces.append)
+    say("two\nlines", errors)
+    assert pieces == ["[rank 1] half of it\n", "two\nlines\n"]
+    assert errors.flush.called
