@@ -17,7 +17,8 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from course_lib import measurements, ranks
 from course_lib.classroom.answers import run_cell
@@ -45,23 +46,41 @@ def timed(check: Callable[[], float]) -> tuple[float, float]:
         return share, time.perf_counter() - began
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--exercises", metavar="00,03")
-    wanted = parser.parse_args().exercises
-    print(f"{measurements.machine()}, medians of {TIMES}; bar: {MOST:g} s")
+class Timed(NamedTuple):
+    """A check of the exercise with this number: its median time, and whether it found the solution right."""
+
+    exercise: str
+    name: str
+    seconds: float
+    right: bool
+
+    @property
+    def verdict(self) -> str:
+        return "found wrong !!" if not self.right else "ok" if self.seconds <= MOST else "!!"
+
+
+def measure(wanted: Sequence[str] = (), times: int = TIMES) -> Iterator[Timed]:
+    """One check after the other, of the exercises with these numbers, of all if there are none."""
     ranks.run(len, 1, [])  # from here on it is warm
-    missed = 0
     for exercise in exercises():
-        if wanted and exercise[:2] not in wanted.split(","):
+        if wanted and exercise[:2] not in wanted:
             continue
         defined, checks = solved(exercise)
         for name, text in checks.items():
-            runs = [timed(lambda text=text, defined=defined: eval(text, defined)) for _ in range(TIMES)]
-            seconds, right = statistics.median(run[1] for run in runs), all(run[0] == 1.0 for run in runs)
-            judged = "found wrong !!" if not right else "ok" if seconds <= MOST else "!!"
-            missed += judged != "ok"
-            print(f"  {exercise[:2]} {name:<30} {seconds:6.2f} s {judged}", flush=True)
+            runs = [timed(lambda text=text, defined=defined: eval(text, defined)) for _ in range(times)]
+            yield Timed(exercise[:2], name, statistics.median(run[1] for run in runs),
+                        all(run[0] == 1.0 for run in runs))  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--exercises", metavar="00,03")
+    wanted = (parser.parse_args().exercises or "").split(",")
+    print(f"{measurements.machine()}, medians of {TIMES}; bar: {MOST:g} s")
+    missed = 0
+    for each in measure([number for number in wanted if number]):
+        missed += each.verdict != "ok"
+        print(f"  {each.exercise} {each.name:<30} {each.seconds:6.2f} s {each.verdict}", flush=True)
     return int(bool(missed))
 
 

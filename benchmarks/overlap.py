@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -83,42 +84,78 @@ def take_turns(batch: int, bucket_mb: float) -> tuple[dict[str, list[float]], li
     ]
 
 
-def compare(count: int, on: Links | None, batch: int, bucket_mb: float = 4.0) -> bool:
+class Steps(NamedTuple):
+    """Of the slowest rank, seconds of each step by way; of each step, what ranks wait in ``finish()``."""
+
+    seconds: dict[str, list[float]]
+    waiting: list[tuple[float, ...]]
+    bucket_bytes: list[int]
+
+    def ratio(self, name: str) -> float:
+        """To DDP's step of the same round."""
+        pairs = zip(self.seconds[name], self.seconds[DDP], strict=True)
+        return statistics.median(each / ddp for each, ddp in pairs)
+
+
+def has_bar(name: str, on: Links | None) -> bool:
+    return name == SAME or (name == RING and on is not None)
+
+
+def measure(count: int, on: Links | None, batch: int, bucket_mb: float = 4.0) -> Steps:
     of_ranks = ranks.run(take_turns, count, batch, bucket_mb, links=on, timeout=300)
     seconds = {name: all_reduce_timing.slowest(found[name] for found, _ in of_ranks) for name in WAYS}
     waiting = list(zip(*(found[EXPOSED] for found, _ in of_ranks), strict=True))
+    return Steps(seconds, waiting, of_ranks[0][1])
+
+
+def compare(count: int, on: Links | None, batch: int, bucket_mb: float = 4.0) -> bool:
+    steps = measure(count, on, batch, bucket_mb)
     where = on.label if on else "loopback"
     print(f"\n{count} ranks, {where}, {batch} sequences of {CONFIG.context} tokens for each, buckets of "
           f"{bucket_mb:g} MiB")  # fmt: skip
     good = True
     for name in WAYS:
-        ratio = statistics.median(each / ddp for each, ddp in zip(seconds[name], seconds[DDP], strict=True))
-        has_bar = name == SAME or (name == RING and on is not None)
-        good &= not has_bar or ratio <= MOST
-        mark = "" if not has_bar else " ok" if ratio <= MOST else " !!"
-        print(f"  {name:22} {statistics.median(seconds[name]):.4f} s  {ratio:.3f} of DDP's{mark}", flush=True)
-    computing = statistics.median(seconds[ALONE])
-    return good & (on is None or hidden(count, on, waiting, computing, of_ranks[0][1]))
+        ratio, barred = steps.ratio(name), has_bar(name, on)
+        good &= not barred or ratio <= MOST
+        mark = "" if not barred else " ok" if ratio <= MOST else " !!"
+        print(f"  {name:22} {statistics.median(steps.seconds[name]):.4f} s  {ratio:.3f} of DDP's{mark}")
+    return good & (on is None or hides(count, on, steps))
 
 
-def hidden(
-    count: int, on: Links, waiting: list[tuple[float, ...]], computing: float, sizes: list[int]
-) -> bool:
+class Hidden(NamedTuple):
+    """``share``: of all buckets' seconds but the last one's.  ``fits``: they take half of the compute or less."""
+
+    share: float
+    fits: bool
+    text: str
+
+
+def hidden(count: int, on: Links, steps: Steps) -> Hidden:
     """What the ring's buckets cost by themselves, and how much of all but the last one does not show.
 
     Exposed is what the last rank to end its backward pass waits.  The others wait for that rank, too, whose
     buckets are not full yet: this is a load that is not balanced, and no faster link would shorten it.
     """
-    exposed = statistics.median(map(min, waiting))
-    longest = statistics.median(map(max, waiting))
-    each = [statistics.median(all_reduce_timing.measure(["ring"], size, count, on)["ring"]) for size in sizes]
-    share = 1 - max(0, exposed - each[-1]) / sum(each[:-1])
-    print(f"  {len(sizes)} buckets take {sum(each):.3f} s by themselves, the last one {each[-1]:.3f} s; "
-          f"finish() waits {exposed:.3f} s on the last rank to compute, and {longest:.3f} s on the first.\n"
-          f"  Hidden of all but the last: {share:.0%}", end="")  # fmt: skip
-    fits = sum(each) < computing / 2
-    print((" ok" if share >= HIDDEN else " !!") if fits else " (no bar: longer than the backward pass)")
-    return not fits or share >= HIDDEN
+    exposed = statistics.median(map(min, steps.waiting))
+    longest = statistics.median(map(max, steps.waiting))
+    each = [
+        statistics.median(all_reduce_timing.measure(["ring"], size, count, on)["ring"])
+        for size in steps.bucket_bytes
+    ]
+    return Hidden(
+        1 - max(0, exposed - each[-1]) / sum(each[:-1]),
+        sum(each) < statistics.median(steps.seconds[ALONE]) / 2,
+        f"  {len(each)} buckets take {sum(each):.3f} s by themselves, the last one {each[-1]:.3f} s; "
+        f"finish() waits {exposed:.3f} s on the last rank to compute, and {longest:.3f} s on the first.",
+    )
+
+
+def hides(count: int, on: Links, steps: Steps) -> bool:
+    found = hidden(count, on, steps)
+    good = not found.fits or found.share >= HIDDEN
+    mark = ("ok" if good else "!!") if found.fits else "(no bar: longer than the backward pass)"
+    print(f"{found.text}\n  Hidden of all but the last: {found.share:.0%} {mark}", flush=True)
+    return good
 
 
 def main() -> int:

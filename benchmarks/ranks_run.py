@@ -61,7 +61,8 @@ def python(code: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def main() -> int:
+def rows() -> list[tuple[str, str, str, bool]]:
+    """What was measured, its value, its bar ("" for none), and whether that holds."""
     first = median_seconds(call, 1)
     warm = median_seconds(call, CALLS)
     with tempfile.TemporaryDirectory() as folder:
@@ -70,16 +71,20 @@ def main() -> int:
         launched = median_seconds(lambda: torchrun(script), TORCHRUNS)
     imported = median_seconds(lambda: python("import course_lib"), IMPORTS)
     imported -= median_seconds(lambda: python("pass"), IMPORTS)
-    rows = [
+    return [
         ("4 ranks, one all-reduce, first call", f"{first:.2f} s", "", True),
         (f"the same, warm, median of {CALLS}", f"{warm:.3f} s", "at most 0.25 s", warm <= 0.25),
         (f"the same under torchrun, median of {TORCHRUNS}", f"{launched:.2f} s", "", True),
         ("torchrun / ranks.run", f"{launched / warm:.0f}×", "at least 15×", launched / warm >= 15),
         ("import course_lib, beyond starting Python", f"{imported:.3f} s", "under 0.3 s", imported < 0.3),
     ]
-    for what, value, bar, holds in rows:
+
+
+def main() -> int:
+    found = rows()
+    for what, value, bar, holds in found:
         print(f"{what:<45} {value:>9}   {bar:<15} {'' if not bar else 'ok' if holds else 'MISSED'}".rstrip())
-    return int(not all(holds for *_, holds in rows))
+    return int(not all(holds for *_, holds in found))
 
 
 if __name__ == "__main__":

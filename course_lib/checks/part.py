@@ -47,8 +47,7 @@ class Case:
     be off by ``tolerance``, an absolute number, for sums that round; with ``same_on_all_ranks`` what a rank
     has must then be equal to what rank 0 has, bit by bit.
 
-    The first case may come ``by_itself``: the others are played only if it is right, so that it is seen
-    whatever they do.
+    The first case may come ``by_itself``: it is seen whatever happens in the others, and alone if wrong.
     """
 
     title: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ MOST_HANGS = 2  # then the other world sizes are left out; one function without 
 CASE_BEGINS = "\x1f"  # a line that no learner prints
 # Where a learner's function is called.
 CALLS = ("in <lambda>, playing.py", "in call, training.py", "in call, given.py")
-_LATE_SECONDS = 0.1
+_LATE_SECONDS = 0.03  # long for ranks that begin together; what does not wait is seen by other means, too
 
 
 class Call(NamedTuple):
@@ -41,7 +42,7 @@ def attempts(part: Part, function: Callable, play: Play) -> Iterable[Attempt]:
     hangs, limits = 0, limits_of(part)
     for size, cases in part.runs():
         skipped = Attempt(size, cases, skipped=True, limits=limits)
-        attempt = skipped if hangs >= MOST_HANGS else _play_in_turn(function, cases, limits, play)
+        attempt = skipped if hangs >= MOST_HANGS else _first_seen(function, cases, limits, play)
         # What ends the process that starts ranks costs as much time as a hang: torch is imported anew.
         hangs += MOST_HANGS if is_endless(attempt) or is_flood(attempt) else _costs_time(attempt)
         yield attempt
@@ -53,17 +54,20 @@ def limits_of(part: Part) -> launch.Limits:
     return part.limits or every
 
 
-def _play_in_turn(function: Callable, cases: Sequence[Case], limits: launch.Limits, play: Play) -> Attempt:
-    """All cases; one that comes by itself is played before the others, and alone if it is wrong."""
-    if not cases[0].by_itself or len(cases) == 1:
-        return play(function, cases, limits)
-    first = play(function, cases[:1], limits)
-    if first.error is not None or Compared(first.ranks, cases[0], first.played[0]).wrong_ranks:
-        return first
-    others = play(function, cases[1:], limits)
-    if others.error is not None:
-        return others
-    return replace(others, cases=cases, played=[*first.played, *others.played])
+def _first_seen(function: Callable, cases: Sequence[Case], limits: launch.Limits, play: Play) -> Attempt:
+    """All cases; or, of those that begin with one by itself, that one alone if it is wrong.
+
+    If one of the others ends the run, the first is played again, since nothing came back of it.
+    """
+    attempt = play(function, cases, limits)
+    if not cases[0].by_itself or (attempt.error and case_reached(attempt) in (None, cases[0])):
+        return attempt
+    if attempt.error:
+        first = play(function, cases[:1], limits)
+    else:
+        first = replace(attempt, cases=cases[:1], played=attempt.played[:1])
+    is_wrong = first.error or Compared(first.ranks, cases[0], first.played[0]).wrong_ranks
+    return first if is_wrong else attempt
 
 
 def play(function: Callable, cases: Sequence[Case], limits: launch.Limits) -> Attempt:
@@ -153,6 +157,12 @@ def _shared(value: Any, arguments: tuple) -> str:
 
 def _costs_time(attempt: Attempt) -> bool:
     return isinstance(attempt.error, ranks.RanksError) and (is_hang(attempt) or not attempt.error.states)
+
+
+def case_reached(attempt: Attempt) -> Case | None:
+    """The last case that began."""
+    numbers = re.findall(f"{CASE_BEGINS}(\\d+)", attempt.printed)
+    return attempt.cases[max(map(int, numbers))] if numbers else None
 
 
 def is_hang(attempt: Attempt) -> bool:

@@ -11,6 +11,7 @@ from course_lib.checks.part import Attempt, Case, Compared, Played
 from course_lib.checks.playing import (
     CALLS,
     CASE_BEGINS,
+    case_reached,
     is_endless,
     is_hang,
 )
@@ -76,12 +77,6 @@ def how_ranks_ended(attempt: Attempt) -> list[str]:
     title = [reached.title] if reached else []
     report = _lines(str(attempt.error))
     return title + [re.sub(r"was running(\s+line \d+)?$", "had returned", line) for line in report]
-
-
-def case_reached(attempt: Attempt) -> Case | None:
-    """The last case that began."""
-    numbers = re.findall(f"{CASE_BEGINS}(\\d+)", attempt.printed)
-    return attempt.cases[max(map(int, numbers))] if numbers else None
 
 
 def how_it_ended(attempt: Attempt) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from course_lib.checks import draws, mistakes, wording
+from course_lib.checks import draws, mistakes, playing
 from course_lib.checks.exercise_05 import problem, results
 from course_lib.checks.exercise_05.errors import in_error
 from course_lib.checks.exercise_05.problem import MSE
@@ -80,7 +80,7 @@ def _bias(model: problem.Model) -> slice:
 
 
 def _frozen(attempt: Attempt) -> str | None:
-    reached = wording.case_reached(attempt)
+    reached = playing.case_reached(attempt)
     if reached is not None and "frozen" in reached.title and "None" in str(attempt.error):
         return "A frozen parameter has no gradient: its `.grad` is None, with nothing to sum or to divide."
     return None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from course_lib.checks import mistakes, wording
+from course_lib.checks import mistakes
 from course_lib.checks.part import Attempt
-from course_lib.checks.playing import is_hang
+from course_lib.checks.playing import case_reached, is_hang
 
 OTHER_ORDER = "layers in another order on each rank"  # begins a case's title
 OUT_OF_TURN = (
@@ -37,7 +37,7 @@ _SENTENCES = {
 
 def in_error(attempt: Attempt) -> str | None:
     """The sentence for a run that did not end well."""
-    text, reached = str(attempt.error), wording.case_reached(attempt)
+    text, reached = str(attempt.error), case_reached(attempt)
     in_other_order = reached is not None and reached.title.startswith(OTHER_ORDER)
     if in_other_order and (is_hang(attempt) or "do not fit" in text or "mismatch" in text.lower()):
         return OUT_OF_TURN
