@@ -123,7 +123,7 @@ def compare(count: int, on: Links | None, batch: int, bucket_mb: float = 4.0) ->
 
 
 class Hidden(NamedTuple):
-    """``share``: of all buckets' seconds but the last one's.  ``fits``: they take half of the compute or less."""
+    """``share``: of all buckets' seconds but the last one's.  ``fits``: into half of the compute."""
 
     share: float
     fits: bool
