@@ -28,7 +28,8 @@ def test_no_loop_outlives_a_run_that_is_killed(tmp_path):
     program = tmp_path / "busy.py"
     program.write_text(
         "import time\nfrom tools.repeat_right_answers import busy\n"
-        "if __name__ == '__main__':\n    with busy(1):\n        print('busy', flush=True)\n        time.sleep(60)\n"
+        "if __name__ == '__main__':\n    with busy(1):\n"
+        "        print('busy', flush=True)\n        time.sleep(60)\n"
     )
     process = subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE,
                                env={**os.environ, "PYTHONPATH": str(COURSE_ROOT)})  # fmt: skip
