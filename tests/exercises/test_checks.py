@@ -772,6 +772,36 @@ def test_a_first_case_by_itself_is_seen_whatever_the_others_do(capsys):
     assert check(part, double) == 1.0
     assert "N=2  right  2 cases" in capsys.readouterr().out
 
+    def right_at_first(x):
+        if x == 3:
+            raise IndexError("too far")
+        return 2
+
+    assert check(part, right_at_first) == 0.0
+    printed = capsys.readouterr().out
+    assert "second" in printed and "too far" in printed and "1 of 1 case" not in printed
+
+
+def test_only_what_was_lost_is_played_again():
+    """A run that ends in its first case has shown it; of one that ends later nothing came back."""
+    cases = [Case("first", ((1,),), (2,), by_itself=True), Case("second", ((3,),), (6,))]
+    part = Part("double(x)", lambda size: cases, world_sizes=(2,))
+
+    def played(function):
+        counts = []
+
+        def play(function, cases, limits):
+            counts.append(len(cases))
+            return playing.play(function, cases, limits)
+
+        list(playing.attempts(part, function, play))
+        return counts
+
+    assert played(double) == [2]
+    assert played(lambda x: 7) == [2]
+    assert played(lambda x: 1 // 0) == [2]
+    assert played(lambda x: 2 // (3 - x)) == [2, 1]
+
 
 def test_what_is_left_is_shown_as_a_table_outside_of_notebooks(capsys):
     def left(compared):
