@@ -38,7 +38,8 @@ class Findings:
 class Marker(Protocol):
     """Who marks: a check plays with its ``play``, and gives it the findings in place of printing them."""
 
-    play: playing.Play
+    @property
+    def play(self) -> playing.Play: ...
 
     def hear(self, findings: Findings) -> None: ...
 

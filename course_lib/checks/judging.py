@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from course_lib.checks import wording
 from course_lib.checks.part import Attempt, Compared, Fault, Part
+from course_lib.ranks.errors import states_of
 
 _KEPT = (
     "Only the first call is right, and a second one with the same arguments is not: something is kept from "
@@ -40,8 +41,7 @@ class Judgement:
 
 def is_not_yet(attempt: Attempt) -> bool:
     """Whether the function is still the stub that the learner found."""
-    states = getattr(attempt.error, "states", [])
-    return any(state.doing.startswith("raised NotImplementedError") for state in states)
+    return any(state.doing.startswith("raised NotImplementedError") for state in states_of(attempt.error))
 
 
 def judge(part: Part, attempt: Attempt) -> Judgement:

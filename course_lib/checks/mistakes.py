@@ -16,6 +16,7 @@ from course_lib.checks.messages import CHANGED, READ, SHARED
 from course_lib.checks.part import Accept, Attempt, Compared, Recognizer
 from course_lib.checks.playing import CALLS, is_endless, is_flood, is_hang
 from course_lib.checks.values import Tensor
+from course_lib.ranks.errors import states_of
 
 
 def nothing_returned(wrong: Compared) -> str | None:
@@ -101,7 +102,7 @@ LAST_BITS = (
 
 def first_fault(*accepting: Accept) -> Accept:
     """For ``accept``: the first fault that one of them finds."""
-    return lambda found: next(filter(None, (accept(found) for accept in accepting)), None)
+    return lambda found: next((fault for accept in accepting if (fault := accept(found))), None)
 
 
 _TOUCHED = {
@@ -237,7 +238,7 @@ def in_error(attempt: Attempt) -> str | None:
 
 
 def _in_hang(attempt: Attempt) -> str | None:
-    doing = [state.doing for state in attempt.error.states]
+    doing = [state.doing for state in states_of(attempt.error)]
     if not doing:  # it was ended from outside
         return None
     if all(text.startswith("waits in send") for text in doing):
@@ -263,13 +264,13 @@ _IN_FAILURES = {
 
 def _returned_ranks(attempt: Attempt) -> list[int]:
     """The ranks whose function had returned when the others hung."""
-    states = getattr(attempt.error, "states", [])
+    states = states_of(attempt.error)
     return [state.rank for state in states if state.status == "running" and ":" not in state.line]
 
 
 def _waits_for(attempt: Attempt, ranks: list[int]) -> bool:
     """Whether somebody waits for a message of one of these ranks."""
-    doing = " ".join(f"{state.doing} " for state in attempt.error.states)
+    doing = " ".join(f"{state.doing} " for state in states_of(attempt.error))
     return any(f"rank {rank} " in doing for rank in ranks)
 
 
@@ -286,7 +287,7 @@ def _unwaited(found: Compared, kind: str) -> bool:
     return any(message.kind == kind and message.waited is None for message in messages)
 
 
-def _same_numbers(got: object, expected: object, tolerance: float = 1e-9) -> bool:
+def _same_numbers(got: Any, expected: Any, tolerance: float = 1e-9) -> bool:
     """Whether two results agree, numbers within a relative tolerance."""
     if isinstance(expected, tuple):
         if not isinstance(got, tuple) or len(got) != len(expected):

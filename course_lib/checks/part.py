@@ -55,7 +55,7 @@ class Case:
     expected: tuple[Any, ...]
     late_rank: int | None = None
     secret: bool = False
-    expected_arguments: tuple[tuple, ...] | None = None
+    expected_arguments: tuple[tuple, ...] = ()  # where nothing is done in place
     tolerance: float = 0.0
     same_on_all_ranks: bool = False
     by_itself: bool = False
@@ -136,13 +136,13 @@ class Compared:
 
     def got(self, rank: int) -> Any:
         """What is looked at: the result, or the arguments after a call in place (the only one by itself)."""
-        if self.case.expected_arguments is None:
+        if not self.case.expected_arguments:
             return self.played[rank].value
         return _only(self.played[rank].arguments)
 
     def expected(self, rank: int) -> Any:
         """What ``got`` should be."""
-        if self.case.expected_arguments is None:
+        if not self.case.expected_arguments:
             return self.case.expected[rank]
         return _only(self.case.expected_arguments[rank])
 
@@ -201,7 +201,7 @@ def is_right(case: Case, rank: int, played: Played) -> bool:
 
     What is returned must be in memory of its own, and the arguments be left alone.
     """
-    if case.expected_arguments is not None:
+    if case.expected_arguments:
         return agree(played.arguments, case.expected_arguments[rank], case.tolerance) and not played.moved
     unchanged = played.arguments == case.arguments[rank]
     return agree(played.value, case.expected[rank], case.tolerance) and unchanged and not played.shares_memory

@@ -71,9 +71,10 @@ def _heard(recognizers: Sequence[Recognizer], judgement: Judgement) -> list[str 
     heard: list[str | AsIf] = []
     for recognize in recognizers:
         sentence = recognize(judgement.wrong_case)
-        if sentence and not isinstance(recognize, AsIf):
+        if isinstance(recognize, AsIf):
+            heard += [recognize] if sentence and _fits_half(recognize, judgement.cases) else []
+        elif sentence:
             return [*heard, sentence]
-        heard += [recognize] if sentence and _fits_half(recognize, judgement.cases) else []
     return heard
 
 

@@ -58,6 +58,14 @@ class Tensor:
         return hash(self._form)
 
     @property
+    def all_numbers(self) -> tuple[float, ...]:
+        """``numbers`` where none is None, as in all that was given or came back; else raises ValueError."""
+        known = tuple(number for number in self.numbers if number is not None)
+        if len(known) < len(self.numbers):
+            raise ValueError(f"{self}: expected a number for each element")
+        return known
+
+    @property
     def _form(self) -> tuple:
         return self.dtype, self.shape, self.digest
 

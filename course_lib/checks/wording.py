@@ -15,6 +15,7 @@ from course_lib.checks.playing import (
     is_endless,
     is_hang,
 )
+from course_lib.ranks.errors import states_of
 
 _RANKS_SHOWN = 3
 _LONGEST_LINE = 500
@@ -61,7 +62,7 @@ def expected_and_got(wrong: Compared, rank: int, in_words: InWords) -> tuple[str
 
 
 def _besides(case: Case, rank: int, played: Played) -> str:
-    if case.expected_arguments is not None:
+    if case.expected_arguments:
         return ", in other memory than before" if played.moved else ""
     if played.arguments != case.arguments[rank]:
         return ", and an argument was altered"
@@ -81,10 +82,9 @@ def how_ranks_ended(attempt: Attempt) -> list[str]:
 
 def how_it_ended(attempt: Attempt) -> list[str]:
     """The same for one process: no table of ranks."""
-    if not (states := getattr(attempt.error, "states", [])):
+    if not (states := states_of(attempt.error)):
         return _lines(str(attempt.error))
-    if is_hang(attempt):
-        limits = attempt.limits
+    if (limits := attempt.limits) and is_hang(attempt):
         seconds = limits.total if is_endless(attempt) else limits.without_progress
         return [f"did not return within {seconds:g} s; it was in", f"  {states[0].line}"]
     return _lines(re.sub("^Rank 0 ", "", str(attempt.error)))

@@ -78,7 +78,7 @@ def refusal() -> str | None:
 
 def shown_with(path: Path) -> Path | None:
     """The folder that learners' code can read in which a path lies, if any does."""
-    folders = {Path(name).resolve() for name in (*_SYSTEM, *_python_folders())}
+    folders = {folder.resolve() for folder in (*map(Path, _SYSTEM), *_python_folders())}
     return next((folder for folder in sorted(folders) if path.resolve().is_relative_to(folder)), None)
 
 
@@ -107,7 +107,7 @@ class Jail:
         self._said = tempfile.TemporaryFile()
         # A socket, since what opens a pipe through /proc could read from it, or write into it.
         self._process = subprocess.Popen(
-            command, stdin=theirs, stdout=subprocess.DEVNULL, stderr=self._said,
+            command, stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=self._said,
             start_new_session=True, env={**os.environ, "PYTHONPATH": str(_library().parent)},
         )  # fmt: skip
         theirs.close()

@@ -30,6 +30,7 @@ from course_lib.classroom.marks import CaseMark, ExerciseMark, PartMark
 from course_lib.classroom.player import Player
 from course_lib.classroom.submission import Filled, answer_cells, check_cells, check_texts, imports
 from course_lib.classroom.wire import Looked
+from course_lib.ranks.errors import states_of
 from course_lib.ranks.watching import Limits
 
 _LONGEST_MESSAGE = 20_000  # characters
@@ -78,8 +79,10 @@ class _Check(NamedTuple):
     @property
     def function(self) -> str:
         """``ring`` of ``check.ready_for_nccl(ring)``."""
-        [argument] = ast.parse(self.text).body[-1].value.args
-        return argument.id
+        match ast.parse(self.text).body[-1]:
+            case ast.Expr(ast.Call(args=[ast.Name(name)])):
+                return name
+        raise ValueError(f"the check cell {self.name}: expected check.part(function), got {self.text!r}")
 
 
 def _errors(looked: Looked) -> list[str]:
@@ -118,13 +121,13 @@ class _Part:
 
     def __init__(self, player: Player, cells: Cells):
         self._player, self._cells = player, cells
-        self.findings: Findings | None = None
+        self.heard: list[Findings] = []
 
     def play(self, function: Callable, cases: Sequence[Case], limits: Limits) -> Attempt:
         return self._player.play(self._cells, function, cases, limits)
 
     def hear(self, findings: Findings) -> None:
-        self.findings = findings
+        self.heard.append(findings)
 
 
 def _part(filled: Filled, check: _Check, cells: Cells, looked: Looked, player: Player) -> PartMark:
@@ -145,7 +148,7 @@ def _checked(filled: Filled, check: _Check, marker: _Part) -> PartMark:
     try:
         with checking.marked_by(marker):
             exec(check.text, {"check": checks, check.function: Learners(check.function)})
-        marked = _marked(check.name, marker.findings, check.most)
+        marked = _marked(check.name, marker.heard[-1], check.most)
     except NoJail:
         raise
     except Exception as error:  # what came back is the learner's, and may be like nothing a check expects
@@ -186,6 +189,6 @@ def _status(judgement: Judgement) -> str:
         return marks.HANG
     if judgement.error is None:
         return marks.WRONG
-    states = getattr(judgement.error, "states", [])  # none of a run that was ended from outside
+    states = states_of(judgement.error)  # none of a run that was ended from outside
     ended = not states or any(state.status == "died" for state in states)
     return marks.CRASH if ended else marks.ERROR

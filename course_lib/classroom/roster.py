@@ -52,8 +52,9 @@ class Student:
     remarks: tuple[str, ...] = ()
 
     @property
-    def to_mark(self) -> tuple[Work, ...]:
-        return tuple(work for work in self.work if work.filled is not None)
+    def to_mark(self) -> tuple[tuple[Filled, str], ...]:
+        """What there is to mark, each with the name of its file."""
+        return tuple((work.filled, work.file) for work in self.work if work.filled is not None)
 
     def digest(self) -> str:
         """Of all that marking can see: the same for the same answers, whatever else is in the files."""

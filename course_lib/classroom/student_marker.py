@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from course_lib.classroom.marking import Player, mark
-from course_lib.classroom.marks import ExerciseMark, StudentMark
-from course_lib.classroom.roster import Student, Work
+from course_lib.classroom.marks import StudentMark
+from course_lib.classroom.roster import Student
 
 SECONDS = 1800  # of a student; right answers to all exercises take two or three minutes on two cores
 
@@ -18,14 +18,12 @@ class StudentMarker:
 
     def mark(self, student: Student) -> StudentMark:
         """Mark all that there is to mark."""
-        self._player = Player(self.number, is_jailed=self._is_jailed, seconds=SECONDS)
+        player = self._player = Player(self.number, is_jailed=self._is_jailed, seconds=SECONDS)
         try:
-            return StudentMark(student.name, tuple(self._exercise(work) for work in student.to_mark))
+            exercises = [mark(filled, file, player, self._seed) for filled, file in student.to_mark]
+            return StudentMark(student.name, tuple(exercises))
         finally:
-            self._player.close()
-
-    def _exercise(self, work: Work) -> ExerciseMark:
-        return mark(work.filled, work.file, self._player, self._seed)
+            player.close()
 
     def close(self) -> None:
         """End the jail that there is: what is being marked ends with NoJail."""

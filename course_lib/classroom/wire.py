@@ -16,6 +16,7 @@ from course_lib import ranks
 from course_lib.checks.messages import Message
 from course_lib.checks.part import Played
 from course_lib.checks.values import PERIOD, Module, Tensor, Unknown, is_large
+from course_lib.ranks.errors import states_of
 
 _NUMBERS = (bool, int, float)
 _ERRORS = {"failed": ranks.RankFailed, "hung": ranks.RanksHung}
@@ -77,8 +78,8 @@ def _message(fields: Any) -> Message:
         raise BadReply(f"a message of {len(fields)} fields")
     kind, peer, tag, batch, waited, size, fault = fields
     return Message(
-        _text(kind), _optional(peer), _optional(tag), _optional(batch), _optional(waited), _typed(size, int),
-        _text(fault),
+        _text(kind), _optional(peer), _typed(tag, int), _optional(batch), _optional(waited),
+        _typed(size, int), _text(fault),
     )  # fmt: skip
 
 
@@ -159,7 +160,7 @@ def ended_to_plain(results: Sequence[str], error: Exception | None, printed: str
     if error is None:
         return {"results": list(results), "printed": printed}
     kind = next((name for name, known in _ERRORS.items() if isinstance(error, known)), "other")
-    states = [list(vars(state).values()) for state in getattr(error, "states", [])]
+    states = [list(vars(state).values()) for state in states_of(error)]
     return {"error": kind, "report": str(error), "states": states, "printed": printed}
 
 

@@ -35,6 +35,11 @@ class RanksError(RuntimeError):
         return [f"{type(self).__name__}: {self}"]
 
 
+def states_of(error: Exception | None) -> list[RankState]:
+    """The states that an error has; none where it is of another kind, or there is none."""
+    return error.states if isinstance(error, RanksError) else []
+
+
 class RankFailed(RanksError):
     """A rank raised, left or died.  ``exception`` is what it raised, where that could be sent, else None."""
 

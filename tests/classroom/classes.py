@@ -31,18 +31,18 @@ class StandIn:
 
     def mark(self, student):
         StandIn.seen.append(student.name)
-        return StudentMark("of no account", tuple(self._exercise(work) for work in student.to_mark))
+        return StudentMark("of no account", tuple(self._exercise(filled) for filled, _ in student.to_mark))
 
-    def _exercise(self, work):
-        text = " ".join(answer_cells(work.filled.notebook).values())
+    def _exercise(self, filled):
+        text = " ".join(answer_cells(filled.notebook).values())
         if "boom" in text:
             raise RuntimeError("the jail\x1b[31m is gone")
         if "wait" in text:
             assert self.closed.wait(60)
             raise RuntimeError("closed")
-        names = check_cells(master(work.exercise))
+        names = check_cells(master(filled.exercise))
         parts = tuple(_part(name, "right" in text, text) for name in names)
-        return ExerciseMark(work.exercise, "of no account", parts, tuple(work.filled.remarks))
+        return ExerciseMark(filled.exercise, "of no account", parts, tuple(filled.remarks))
 
     def close(self):
         self.closed.set()

@@ -363,7 +363,7 @@ def test_whatever_is_returned_can_be_judged(exercise):
     assert parts
     for part in parts:
         for case in part.draw(1 if part.one_process else 3)[:2]:
-            in_place = case.expected_arguments is not None
+            in_place = bool(case.expected_arguments)
             for value in filter(lambda odd: isinstance(odd, Tensor) or not in_place, ODD):
                 # A function that works in place may leave its tensors in any form.
                 left = [tuple(value if in_place and isinstance(one, Tensor) else one for one in arguments)

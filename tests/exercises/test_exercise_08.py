@@ -5,7 +5,6 @@ import io
 import math
 from dataclasses import replace
 from functools import cache
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -22,6 +21,7 @@ from course_lib.checks.exercise_08.schedule import FIRST, MOST, share
 from course_lib.checks.part import Attempt, Compared, Played
 from course_lib.checks.tolerance import near
 from course_lib.checks.values import Tensor, Unknown
+from course_lib.ranks import RanksError, RankState
 from course_lib.transformer import CONFIGS, TransformerConfig
 from tests.exercises import answers
 
@@ -354,12 +354,11 @@ def _played(name, function, case):
     return {"played": [[Played(values.describe(value), arguments, "", ())]]}
 
 
-class Raised(Exception):
+class Raised(RanksError):
     """As the report of a rank says it."""
 
     def __init__(self, error):
-        super().__init__(f"Rank 0 raised {type(error).__name__}: {error}")
-        self.states = [SimpleNamespace(doing="", line="", status="", rank=0)]
+        super().__init__(f"Rank 0 raised {type(error).__name__}: {error}", [RankState(0, "raised", "")])
 
 
 def wrong_answers():

@@ -36,7 +36,7 @@ def difference(
 
 
 def _of_case(part: Part, case: Case, ours: Sequence[Played], theirs: Sequence[Played], allowed: float) -> str:
-    in_place = case.expected_arguments is not None
+    in_place = bool(case.expected_arguments)
     for rank, (one, other) in enumerate(zip(ours, theirs, strict=True)):
         asked = case.expected_arguments[rank] if in_place else None
         if in_place:

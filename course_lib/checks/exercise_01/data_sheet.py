@@ -89,7 +89,7 @@ READ_DATA_SHEET = Part(
             "This card has no bf16: the number is its peak for fp16, and for bf16 the answer is None.",
         ),
         AsIf(
-            lambda *sheet: (_read(*sheet)[0], _read(*sheet)[1] and _read(*sheet)[1] / 1e12),
+            lambda *sheet: (_read(*sheet)[0], (peak := _read(*sheet)[1]) and peak / 1e12),
             "The peak is in TFLOP/s, and FLOP/s are asked for: 1 TFLOP/s is 10^12 FLOP/s.",
         ),
         AsIf(

@@ -58,7 +58,7 @@ def state(config: TransformerConfig) -> int:
 
 
 def _most_layers(
-    model: str, memory_bytes: float, micro_batch: int, sequence: int, needed: Callable = needed
+    model: str, memory_bytes: float, micro_batch: int, sequence: int, *, needed: Callable = needed
 ) -> int:
     """Adds layer after layer: this assumes nothing about how the bytes grow."""
     layers = 0

@@ -21,7 +21,7 @@ _LINEAR = _tensors(
     "float32", {"up.weight": (12, 7), "up.bias": (12,), "down.weight": (7, 12), "down.bias": (7,)}
 )
 _EMBEDDING = _tensors("float32", {"embedding.weight": (20, 6), "position.weight": (8, 6)})
-_TIED = {**_EMBEDDING, "head.weight": "embedding.weight"}
+_TIED: dict[str, Tensor | str] = {**_EMBEDDING, "head.weight": "embedding.weight"}
 _NORM = _tensors("float32", {"norm.weight": (5,), "norm.bias": (5,)})
 _RUNNING = {
     **_tensors("float32", {"norm.running_mean": (5,), "norm.running_var": (5,)}),
@@ -67,8 +67,9 @@ def _size(tensors: Mapping[str, Tensor]) -> int:
 
 
 def _every_name(module: Module) -> int:
+    tensors = _unique(module)
     second_names = [first for first in module.parameters.values() if isinstance(first, str)]
-    return _unique_bytes(module) + sum(_size({name: module.parameters[name]}) for name in second_names)
+    return _size(tensors) + sum(_size({name: tensors[name]}) for name in second_names)
 
 
 def _elements(module: Module) -> int:

@@ -84,7 +84,7 @@ def _weighted(
     def compute(arguments: _Arguments) -> list[list[float]]:
         total, ranks = sum(count for _, count in arguments), len(arguments)
         weights = [weight(count, total, ranks) for _, count in arguments]
-        used = [(w, gradient.numbers) for w, (gradient, _) in zip(weights, arguments, strict=True) if w]
+        used = [(w, gradient.all_numbers) for w, (gradient, _) in zip(weights, arguments, strict=True) if w]
         elements = len(arguments[0][0].numbers)
         sums = [math.fsum(w * numbers[place] for w, numbers in used) for place in range(elements)]
         return [[number / divisor(total, ranks, elements) for number in sums]] * ranks
@@ -103,7 +103,7 @@ def _by_own_count(arguments: _Arguments) -> list[list[float]]:
 
 def _not_a_number(wrong: Compared) -> str | None:
     none = any(count == 0 for _, count in wrong.case.arguments)
-    if none and any(math.isnan(number) for number in in_place.given_back(wrong, 0).numbers):
+    if none and any(math.isnan(number) for number in in_place.given_back(wrong, 0).all_numbers):
         return (
             "One rank has no examples, and its gradient is nan, a mean over nothing. And 0 times nan is nan: "
             "that rank has to add zeros."
@@ -113,7 +113,7 @@ def _not_a_number(wrong: Compared) -> str | None:
 
 def _infinite(wrong: Compared) -> str | None:
     given_back = in_place.given_back(wrong, 0)
-    if given_back.dtype == "float16" and not all(map(math.isfinite, given_back.numbers)):
+    if given_back.dtype == "float16" and not all(map(math.isfinite, given_back.all_numbers)):
         return (
             "Numbers have become infinite: float16 ends at 65,504. The mean is small enough, but a sum on "
             "the way to it is not: make each rank's part small before the sum."

@@ -78,8 +78,8 @@ class AsIf:
             return None
         made = self.formula(wrong.case.arguments)
         got = {rank: given_back(wrong, rank) for rank in wrong.wrong_ranks}
-        is_made = all(_equal(made[rank], tensor.numbers) for rank, tensor in got.items())
-        differs = any(not _equal(made[rank], given_expected(wrong, rank).numbers) for rank in got)
+        is_made = all(_equal(made[rank], tensor.all_numbers) for rank, tensor in got.items())
+        differs = any(not _equal(made[rank], given_expected(wrong, rank).all_numbers) for rank in got)
         return self.sentence if is_made and differs else None
 
 
@@ -97,10 +97,11 @@ def first_difference(wrong: Compared, rank: int) -> tuple[str, str] | None:
         return None
     got, expected = (_several(find(wrong, rank)) for find in (given_back, given_expected))
     tolerance = wrong.case.tolerance
-    for number, pair in enumerate(zip(expected, got, strict=True), start=1):
-        if not agree(*reversed(pair), tolerance):
+    for number, (right, left) in enumerate(zip(expected, got, strict=True), start=1):
+        if not agree(left, right, tolerance):
             which = f"tensor {number} of {len(got)}: " if len(got) > 1 else ""
-            return tuple(which + text for text in texts(*pair, tolerance))
+            of_right, of_left = texts(right, left, tolerance)
+            return which + of_right, which + of_left
     return None
 
 
@@ -128,7 +129,7 @@ def _numbers(wrong: Compared, rank: int) -> list[tuple[float, float]]:
     if [len(one.numbers) for one in got] != [len(one.numbers) for one in expected]:
         return []
     return [pair for one, other in zip(got, expected, strict=True)
-            for pair in zip(one.numbers, other.numbers, strict=True)]  # fmt: skip
+            for pair in zip(one.all_numbers, other.all_numbers, strict=True)]  # fmt: skip
 
 
 def _several(value: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:

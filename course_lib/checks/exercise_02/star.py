@@ -62,7 +62,7 @@ def _times(factors: Callable[[int, int], Sequence[float]]) -> _Formula:
     """What is left if rank r has the sum of all tensors, each times one of ``factors(r, N)``."""
 
     def compute(given: _Given) -> list[list[float]]:
-        rows = [tensor.numbers for (tensor,) in given]
+        rows = [tensor.all_numbers for (tensor,) in given]
         return [
             [sum(factor * number for factor, number in zip(factors(rank, len(rows)), column, strict=True))
              for column in zip(*rows, strict=True)]
@@ -82,7 +82,7 @@ def _root_alone(times: Callable[[int], int]) -> _Formula:
 
 
 def _own_n_times(given: _Given) -> list[list[float]]:
-    return [[len(given) * number for number in tensor.numbers] for (tensor,) in given]
+    return [[len(given) * number for number in tensor.all_numbers] for (tensor,) in given]
 
 
 def _means(given: _Given) -> list[list[float]]:

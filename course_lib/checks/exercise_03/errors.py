@@ -5,6 +5,7 @@ from __future__ import annotations
 from course_lib.checks import mistakes
 from course_lib.checks.part import Attempt
 from course_lib.checks.playing import is_hang
+from course_lib.ranks.errors import states_of
 
 _NO_DIMENSION = "A tensor without dimensions can't be cut: make a row of it first, by `reshape(-1)`."
 _NOT_EQUAL = (
@@ -61,7 +62,7 @@ def in_error(attempt: Attempt) -> str | None:
     text = str(attempt.error)
     if "list index out of range" in text and "batch_isend_irecv(" in text and "inside libraries" in text:
         return _NO_EMPTY_BATCH
-    doing = [state.doing for state in attempt.error.states] if is_hang(attempt) else []
+    doing = [state.doing for state in states_of(attempt.error)] if is_hang(attempt) else []
     if doing and all(each.startswith("waits in recv") for each in doing):
         return _NOBODY_SENDS
     own = next((sentence for sign, sentence in _SENTENCES.items() if sign in text), None)

@@ -47,7 +47,7 @@ def choice(ranks: int, mebibytes: float, microseconds: float, gigabits: float) -
 
 
 def _times(
-    ranks: int, mebibytes: float, microseconds: float, gigabits: float,
+    ranks: int, mebibytes: float, microseconds: float, gigabits: float, /,
     size_unit: float = 2**20, latency_unit: float = 1e-6, bandwidth_unit: float = 1e9 / 8,
 ) -> dict[str, float]:
     """Seconds of each algorithm."""
@@ -79,8 +79,8 @@ def _by(measure: Callable[[str, int], float]) -> Callable:
     return compute
 
 
-def _slowest(*arguments: float) -> _Choice:
-    seconds = _times(*arguments)
+def _slowest(ranks: int, *sheet: float) -> _Choice:
+    seconds = _times(ranks, *sheet)
     worst, second = sorted(seconds, key=seconds.__getitem__, reverse=True)[:2]
     return worst, seconds[worst], seconds[second]
 

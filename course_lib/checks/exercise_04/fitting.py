@@ -76,8 +76,8 @@ def _other_units(wrong: Compared) -> str | None:
     unit = min(_BANDWIDTHS, key=lambda unit: abs(bandwidth / unit - 1))
     if _near(bandwidth, unit):
         return f"The bandwidth is in {_BANDWIDTHS[unit]}, and bytes/s are asked for."
-    unit = next((unit for unit in _LATENCIES if _near(latency, unit)), None)
-    return f"The latency is in {_LATENCIES[unit]}, and seconds are asked for." if unit else None
+    name = next((name for unit, name in _LATENCIES.items() if _near(latency, unit)), None)
+    return f"The latency is in {name}, and seconds are asked for." if name else None
 
 
 def _no_pair(wrong: Compared) -> str | None:

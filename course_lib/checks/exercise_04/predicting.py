@@ -68,7 +68,7 @@ def _draw(ranks: int) -> list[Case]:
 
 
 def seconds(
-    algorithm: str, ranks: int, size: int, latency: float, bandwidth: float, terms: Callable = _terms
+    algorithm: str, ranks: int, size: int, latency: float, bandwidth: float, *, terms: Callable = _terms
 ) -> float:
     """What the model gives."""
     messages, tensors = terms(algorithm, ranks)
@@ -112,6 +112,15 @@ def _doubling(lg: Callable[[int], float], folding: float) -> Callable:
         "recursive-doubling": lambda n, _: Terms(lg(n) + more(n), lg(n) + more(n)),
         "halving-doubling": lambda n, _: Terms(2 * lg(n) + more(n), 2 * (n - 1) / n + more(n)),
     })  # fmt: skip
+
+
+def _with_bandwidth(factor: float) -> Callable:
+    """The seconds when the bandwidth is taken as so many times what it is."""
+
+    def compute(algorithm: str, ranks: int, size: int, latency: float, bandwidth: float) -> float:
+        return seconds(algorithm, ranks, size, latency, factor * bandwidth)
+
+    return compute
 
 
 def _rounded_up(ranks: int) -> int:
@@ -197,8 +206,8 @@ PREDICTED_SECONDS = Part(
         *as_if(
             "There is a factor of 8 too much in the bytes' time: S is in bytes and the bandwidth in "
             "bytes/s, so there are no bits anywhere.",
-            lambda *a: seconds(*a[:4], 8 * a[4]),
-            lambda *a: seconds(*a[:4], a[4] / 8),
+            _with_bandwidth(8),
+            _with_bandwidth(1 / 8),
         ),
         *as_if("This is in milliseconds: seconds are asked for.", lambda *a: 1e3 * seconds(*a)),
         *as_if("This is in microseconds: seconds are asked for.", lambda *a: 1e6 * seconds(*a)),

@@ -154,16 +154,19 @@ def _in_words(wrong: Compared, rank: int) -> tuple[str, str] | None:
     if _no_list(wrong) or _other_form(wrong):
         return _forms(expected[0]), _forms(got[0])
     if _not_as_given(wrong):
-        return tuple(
-            f"parameters in {each[1].dtype}, outputs in {each[3] or 'none'}" for each in (expected, got)
-        )
-    for name, *pair in zip(("weight", "bias"), expected[0], got[0], strict=True):
-        if not values.agree(*reversed(pair), wrong.case.tolerance):
-            texts = [f"gradient of {name}: {text}" for text in values.texts(*pair, wrong.case.tolerance)]
-            return (results.SECRET if wrong.case.secret else texts[0]), texts[1]
+        return _dtypes(expected), _dtypes(got)
+    for name, right, came in zip(("weight", "bias"), expected[0], got[0], strict=True):
+        if not values.agree(came, right, wrong.case.tolerance):
+            shown = values.texts(right, came, wrong.case.tolerance)
+            right, came = (f"gradient of {name}: {text}" for text in shown)
+            return (results.SECRET if wrong.case.secret else right), came
     if got[4] != expected[4]:
         return "memory for one sum", f"memory for {got[4]} times the gradients in float32"
     return results.kept(expected[2]), results.kept(got[2])
+
+
+def _dtypes(result: tuple) -> str:
+    return f"parameters in {result[1].dtype}, outputs in {result[3] or 'none'}"
 
 
 def _forms(returned: Any) -> str:

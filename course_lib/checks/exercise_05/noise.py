@@ -53,14 +53,14 @@ def _draw(_: int) -> list[Case]:
 def _drawn(gradient: float, trace: float, steps: int, small: int, big: int) -> tuple[Norms, Norms, int, int]:
     """Squared norms around their expectation, |G|² + tr(Σ)/B."""
     random = draws.random(f"noise {steps} {small}")
-    norms = [
+    of_small, of_big = (
         tuple(
             float(f"{(gradient + trace / batch) * random.uniform(1 - spread, 1 + spread):.4g}")
             for _ in range(steps)
         )
         for batch, spread in ((small, 0.1), (big, 0.4))
-    ]
-    return *norms, small, big
+    )
+    return of_small, of_big, small, big
 
 
 # --- Right, and what mistakes look like ---
@@ -130,13 +130,14 @@ def _changed(
 
 
 def _squared(small: Norms, big: Norms, small_batch: int, big_batch: int) -> _Triple:
-    return estimated(*([norm**2 for norm in norms] for norms in (small, big)), small_batch, big_batch)
+    of_small, of_big = ([norm**2 for norm in norms] for norms in (small, big))
+    return estimated(of_small, of_big, small_batch, big_batch)
 
 
 def _mean_before_squaring(small: Norms, big: Norms, small_batch: int, big_batch: int) -> _Triple:
     """A mean of squares is the square of the mean and the variance; of one step, exactly its own square."""
-    squares = (mean(norms) - pvariance(map(sqrt, norms)) for norms in (small, big))
-    return estimated(*([square] for square in squares), small_batch, big_batch)
+    of_small, of_big = ([mean(norms) - pvariance(map(sqrt, norms))] for norms in (small, big))
+    return estimated(of_small, of_big, small_batch, big_batch)
 
 
 def _median_norms(small: Norms, big: Norms, small_batch: int, big_batch: int) -> _Triple:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
+from typing import Any
 
 from course_lib.checks import draws
 from course_lib.checks.values import Tensor
@@ -75,8 +76,11 @@ class Model:
         products = [[weight * x for weight, x in zip(row, inputs, strict=True)] for row in rows]
         return [sum(product) + bias for product, bias in zip(products, biases, strict=True)]
 
-    def _slopes(self, outputs: Row, target: Sequence[float] | int) -> Row:
-        """How fast the loss of one sample grows with each of its outputs."""
+    def _slopes(self, outputs: Row, target: Any) -> Row:
+        """How fast the loss of one sample grows with each of its outputs.
+
+        ``target``: a number for each of them, or for cross-entropy that of a class.
+        """
         if self.loss == MSE:
             return [2 * (got - aim) / self.outputs for got, aim in zip(outputs, target, strict=True)]
         likely = [math.exp(output - max(outputs)) for output in outputs]

@@ -10,6 +10,7 @@ from course_lib.checks.exercise_05.problem import MicroBatch, Model, Row
 
 Counts = Sequence[Sequence[int]]  # samples or tokens in the micro-batches of each rank
 Trained = tuple[list[Row], Row]  # the gradients with which the optimizer stepped, and the weights at the end
+Slower = float | tuple[float, float]  # what a learning rate is divided by: one for all, or weight and bias
 
 
 @dataclass
@@ -34,11 +35,13 @@ class Replica:
         part = self.model.gradient(self.weights, micro_batch)
         self.gradient = [one + factor * other for one, other in zip(self.gradient, part, strict=True)]
 
-    def step(self, slower: float = 1) -> None:
+    def step(self, slower: Slower = 1) -> None:
         """With the learning rate divided by ``slower``."""
         self.used.append(self.gradient)
-        rate = self.rate / slower
-        self.weights = [w - rate * g for w, g in zip(self.weights, self.gradient, strict=True)]
+        of_weight, of_bias = slower if isinstance(slower, tuple) else (slower, slower)
+        biases = self.model.outputs
+        rates = [self.rate / of_weight] * (len(self.weights) - biases) + [self.rate / of_bias] * biases
+        self.weights = [w - rate * g for w, rate, g in zip(self.weights, rates, self.gradient, strict=True)]
 
     @property
     def trained(self) -> Trained:
@@ -85,7 +88,7 @@ class Way:
     clip: str = "after"
     only: Callable[[Model], slice] = lambda model: slice(None)
     averages_weights: bool = False
-    slower: Callable[[int, int], float] = lambda micro_batches, step: 1
+    slower: Callable[[int, int], Slower] = lambda micro_batches, step: 1
     count: Callable[[MicroBatch], int] = lambda micro_batch: micro_batch.counted
 
     def step(self, replicas: Sequence[Replica], batches: Sequence[Sequence[MicroBatch]],

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import gc
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -101,12 +102,13 @@ class SGD(torch.optim.Optimizer):
         self.param_groups = [{"params": list(module.parameters()), "lr": rate}]
         self.used: list[torch.Tensor | None] = []
 
+    # Any, since torch's hints promise the loss of a closure, and here none is called.
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:
+    def step(self, closure: Any = None) -> Any:
         trained = [(parameter, group["lr"]) for group in self.param_groups
                    for parameter in group["params"] if parameter.requires_grad]  # fmt: skip
         gradients = [parameter.grad for parameter, _ in trained]
-        self.used.append(None if any(gradient is None for gradient in gradients) else row(gradients))
+        self.used.append(row_or_none(gradients))
         for (parameter, rate), gradient in zip(trained, gradients, strict=True):
             if gradient is not None:
                 parameter.sub_(gradient, alpha=float(rate))
@@ -132,9 +134,15 @@ class Training:
         return tuple(self.optimizer.used), row([self.module.weight, self.module.bias]), self.kept.most
 
 
-def row(tensors: list[torch.Tensor]) -> torch.Tensor:
+def row(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """All their elements, one after the other."""
     return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+
+
+def row_or_none(tensors: Sequence[torch.Tensor | None]) -> torch.Tensor | None:
+    """The same, or None if one of them is None."""
+    there = [tensor for tensor in tensors if tensor is not None]
+    return row(there) if len(there) == len(tensors) else None
 
 
 def stream(function: Callable, *arguments) -> tuple:

@@ -123,12 +123,17 @@ def _as_if(sentence: str, *formulas: Callable[[tuple], list[list[Row]]]) -> list
 
 
 Calls = list[tuple[int, Tensor, int]]  # number, row, and after how many hooks
+Pass = tuple[Calls, Tensor | None]  # and the gradients at its end: None if some `.grad` was None
 
 
-def _passes_of(compared: Compared) -> Iterator[tuple[tuple[Calls, Tensor], tuple[Calls, Tensor]]]:
-    """For each backward pass calls and gradients: what came, and what was expected."""
-    for pair in zip(compared.got(0), compared.expected(0), strict=True):
-        yield tuple((list(zip(*of_pass[:3], strict=True)), of_pass[3]) for of_pass in pair)
+def _passes_of(compared: Compared) -> Iterator[tuple[Pass, Pass]]:
+    """For each backward pass what came, and what was expected."""
+    for got, expected in zip(compared.got(0), compared.expected(0), strict=True):
+        yield _pass(got), _pass(expected)
+
+
+def _pass(value: Sequence) -> Pass:
+    return list(zip(*value[:3], strict=True)), value[3]
 
 
 def _are_passes(got: object, expected: Sequence) -> bool:
@@ -138,14 +143,14 @@ def _are_passes(got: object, expected: Sequence) -> bool:
 def _is_pass(value: object) -> bool:
     if not isinstance(value, list | tuple) or len(value) != 4:
         return False
-    if not isinstance(value[3], Tensor | None):  # None: some `.grad` was None
+    if not isinstance(value[3], Tensor | None):
         return False
     return all(isinstance(each, list | tuple) for each in value[:3]) and len(set(map(len, value[:3]))) == 1
 
 
 def _rows(compared: Compared) -> list[list[Row]]:
     return [
-        [[*row.numbers] for _, row, _ in sorted(calls, key=lambda each: each[0])]
+        [[*row.all_numbers] for _, row, _ in sorted(calls, key=lambda each: each[0])]
         for (calls, _), _ in _passes_of(compared)
     ]
 
@@ -305,8 +310,8 @@ def _in_words(wrong: Compared, rank: int) -> tuple[str, str] | None:
             continue
         if calls == right:
             pair = f"{name} .grad {of_right}", f"{name} .grad {gradients}"
-        elif (listed := [_when(each) for each in (right, calls)])[0] != listed[1]:
-            pair = tuple(f"{name} {text}" for text in listed)
+        elif _when(right) != _when(calls):
+            pair = f"{name} {_when(right)}", f"{name} {_when(calls)}"
         else:
             pair = _first_row(name, right, calls)
         return (_SECRET, pair[1]) if wrong.case.secret else pair
@@ -317,7 +322,8 @@ def _first_row(name: str, right: Calls, calls: Calls) -> tuple[str, str]:
     (bucket, expected, _), (_, got, _) = next(
         (one, other) for one, other in zip(right, calls, strict=True) if one != other
     )
-    return tuple(f"{name} bucket {bucket} {text}" for text in values.texts(expected, got))
+    of_expected, of_got = values.texts(expected, got)
+    return f"{name} bucket {bucket} {of_expected}", f"{name} bucket {bucket} {of_got}"
 
 
 def _when(calls: Calls) -> str:

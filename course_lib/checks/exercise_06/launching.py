@@ -47,7 +47,7 @@ def _plain(*numbers: int) -> tuple[tuple[int, bool], ...]:
 
 def _case(
     ranks: int, title: str, several: tuple[int, int, int], bucket_bytes: int,
-    layers: Sequence[tuple] = (None,), late_rank: int | None = None, secret: bool = False, **more,
+    layers: Sequence[tuple | None] = (None,), late_rank: int | None = None, secret: bool = False, **more,
 ) -> Case:  # fmt: skip
     arguments = [
         problem.arguments(title, rank, _SIX, several, bucket_bytes, layers[rank % len(layers)], **more)
@@ -251,7 +251,7 @@ def _steps_each(wrong: Compared) -> str | None:
 def _fault(wrong: Compared) -> str | None:
     """Whatever the numbers are, of the first rank that did something out of order."""
     kinds = (wrong.got(rank)[2][0] for rank in range(wrong.ranks))
-    kind = next(filter(None, kinds), None)
+    kind = next(filter(None, kinds), "")
     if kind in _IF_WAITED_FOR and wrong.case.arguments[0][problem.FROZEN]:
         return (
             "A frozen parameter has no gradient, and so no place in a bucket: what waits for it is never "

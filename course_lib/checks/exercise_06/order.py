@@ -145,7 +145,7 @@ def _fault_in_time(step: Sequence[AllReduce], plan: Plan) -> Fault | None:
             kind = PUT_ASIDE if is_put_aside else AFTERWARDS if each.started_at == end else LATE
             started_at, could_start_at = each.started_at - before, may_start - before
             return kind, f"{name} starts after {started_at} {hooks}, and could after {could_start_at}"
-        if each.waited_at < end:
+        if each.waited_at is not None and each.waited_at < end:
             return IN_HOOK, f"{name} is waited for after {each.waited_at - before} {hooks}"
     return None
 

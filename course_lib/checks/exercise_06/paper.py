@@ -21,12 +21,13 @@ MODEL = {
 BUCKET_BYTES = 24_320
 RANKS, MICRO_BATCHES = 4, 8
 
+_BYTES_SENT = 100_290  # 2·(4 − 1)/4 of 66,860
 ANSWERS = {
     "first_bucket": ("output.bias", "output.weight", "hidden.bias"),
     "starts_it": "hidden.bias",
     "all_reduces": 3,
     "cannot_hide": ("norm.bias", "norm.weight", "embedding"),
-    "bytes_sent": 100_290,  # 2·(4 − 1)/4 of 66,860
+    "bytes_sent": _BYTES_SENT,
 }
 _QUESTIONS = {
     "first_bucket": "the parameters in the first bucket",
@@ -126,7 +127,7 @@ ON_PAPER = questions.part(
             "Gradients add up on the rank while micro-batches come. They go over the network once in a step, "
             "when the last one's are in them.",
             all_reduces=3 * MICRO_BATCHES,
-            bytes_sent=ANSWERS["bytes_sent"] * MICRO_BATCHES,
+            bytes_sent=_BYTES_SENT * MICRO_BATCHES,
         ),
         *_as(
             "A bucket that is not full at the end has gradients, too, and nobody else will send them.",
@@ -154,7 +155,7 @@ ON_PAPER = questions.part(
         ),
         *_as(
             "These are elements, and bytes are asked for: fp32 has four for each.",
-            bytes_sent=ANSWERS["bytes_sent"] / 4,
+            bytes_sent=_BYTES_SENT / 4,
         ),
         *_as(
             "All parameters together have so many bytes, and the ring sends more than that: 2(N−1)/N of it "
@@ -168,7 +169,7 @@ ON_PAPER = questions.part(
         ),
         *_as(
             "This is what all ranks send together, and the question is about one of them.",
-            bytes_sent=ANSWERS["bytes_sent"] * RANKS,
+            bytes_sent=_BYTES_SENT * RANKS,
         ),
     ),
 )

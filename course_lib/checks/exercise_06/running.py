@@ -50,8 +50,9 @@ class _Averager:
         parameter.register_post_accumulate_grad_hook(partial(self._put, number, view))
 
     def _put(self, number: int, view: torch.Tensor, parameter: torch.nn.Parameter) -> None:
-        if parameter.grad is not view:
-            view.copy_(parameter.grad)
+        gradient = parameter.grad
+        if gradient is not None and gradient is not view:
+            view.copy_(gradient)
             parameter.grad = view
         self._arrived(number)
 

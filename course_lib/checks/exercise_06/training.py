@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from course_lib.checks.exercise_05.training import SGD
+from course_lib.checks.exercise_05.training import SGD, row, row_or_none
 from course_lib.checks.exercise_06 import order, problem
 from course_lib.checks.exercise_06.watching import Watch
 
@@ -69,7 +70,7 @@ class Optimizer(SGD):
         super().__init__(module, rate)
         self._watch = watch
 
-    def step(self, closure: None = None) -> None:
+    def step(self, closure: Any = None) -> Any:
         self._watch.optimizer_steps()
         super().step(closure)
         self._watch.next_step()
@@ -118,13 +119,6 @@ class Training:
         )
 
 
-def row(tensors: list[torch.Tensor | None]) -> torch.Tensor | None:
-    """All in one row, or None if there is a None."""
-    if any(tensor is None for tensor in tensors):
-        return None
-    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
-
-
 def call(function: Callable, *arguments) -> object:
     """The line in which a learner's function is called; reports know it by this name."""
     return function(*arguments)
@@ -146,7 +140,7 @@ def collect(function: Callable, *arguments) -> tuple:
         for inputs, targets in batch:
             loss_function(training.module(inputs), targets).backward()
             numbers, rows, counts = zip(*calls, strict=True) if calls else ((), (), ())
-            passes.append((numbers, rows, counts, row([each.grad for each in training.trained])))
+            passes.append((numbers, rows, counts, row_or_none([each.grad for each in training.trained])))
             calls.clear()
             training.watch.gradients = 0
         for each in training.trained:

@@ -25,9 +25,10 @@ from course_lib.checks.tolerance import rounded
 
 ARGUMENTS = (given.model, given.network, list, as_it_is)
 
-_SECRET = (WIDE, Network(512, 12, 400), (1, 25, 100, 1000), 3)
-# model, network, MiB to choose from, K
-_SITUATIONS = (
+_Situation = tuple[str, Network, Sequence[float], int]  # model, network, MiB to choose from, K
+
+_SECRET: _Situation = (WIDE, Network(512, 12, 400), (1, 25, 100, 1000), 3)
+_SITUATIONS: tuple[_Situation, ...] = (
     (SMALL, Network(3, 600, 1), (1, 4, 25, 100), 1),
     (SMALL, Network(4, 50, 5), (1, 25, 100), 2),
     (BYTES, Network(8, 20, 25), (1, 5, 25, 100), 1),

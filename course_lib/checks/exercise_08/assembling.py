@@ -9,9 +9,9 @@ from random import Random
 from typing import NamedTuple
 
 from course_lib.checks import draws, mistakes, values
-from course_lib.checks.exercise_05 import problem, results, simulated
+from course_lib.checks.exercise_05 import problem, results
 from course_lib.checks.exercise_05.problem import CROSS_ENTROPY, IGNORED, MicroBatch, Row
-from course_lib.checks.exercise_05.simulated import Counts, Trained, Way, norm
+from course_lib.checks.exercise_05.simulated import Counts, Replica, Slower, Trained, Way, norm
 from course_lib.checks.exercise_05.traffic import synchronized_once
 from course_lib.checks.exercise_08.errors import in_error
 from course_lib.checks.exercise_08.schedule import BEFORE, MOST, share
@@ -133,20 +133,6 @@ class _Made(NamedTuple):
     losses: list[Row]
 
 
-class _Replica(simulated.Replica):
-    """``slower``: what its learning rate is divided by, for the weight and for the bias."""
-
-    def step(self, slower: float | _Shares = 1) -> None:
-        both = slower if isinstance(slower, tuple) else (slower, slower)
-        self.used.append(self.gradient)
-        weights, biases = ([self.rate / each * g for g in part]
-                           for each, part in zip(both, self._parts(self.gradient), strict=True))  # fmt: skip
-        self.weights = [w - change for w, change in zip(self.weights, weights + biases, strict=True)]
-
-    def _parts(self, row: Row) -> tuple[Row, Row]:
-        return row[: -self.model.outputs], row[-self.model.outputs :]
-
-
 _Losses = Callable[[list[list[float]], Counts, int], float]  # of all ranks' micro-batches, for one rank
 
 
@@ -168,7 +154,7 @@ class _Loop:
         _, _, _, inputs, _, rate, first, most = arguments[0]
         steps, accumulated = inputs.shape[:2]
         model = problem.model(arguments[0], CROSS_ENTROPY)
-        replicas = [_Replica(model, rate) for _ in arguments]
+        replicas = [Replica(model, rate) for _ in arguments]
         batches = [problem.cut(problem.micro_batches(of_rank), accumulated) for of_rank in arguments]
         losses: list[Row] = [[] for _ in arguments]
         for made in range(steps):
@@ -184,14 +170,14 @@ class _Loop:
 
     def _way(self, at: _At) -> Way:
         shares = self.rate(at)
-        slower = tuple(1 / each for each in shares) if isinstance(shares, tuple) else 1 / shares
+        slower: Slower = (1 / shares[0], 1 / shares[1]) if isinstance(shares, tuple) else 1 / shares
         return replace(self.way, slower=lambda micro_batches, step: slower)
 
     def trained(self, arguments: Sequence[tuple]) -> list[Trained]:
         return self.run(arguments).trained
 
 
-def _loss(replica: simulated.Replica, micro_batch: MicroBatch) -> float:
+def _loss(replica: Replica, micro_batch: MicroBatch) -> float:
     """The mean cross-entropy of a micro-batch's samples."""
     total = sum(
         times * _cross_entropy(replica.model.predicted(replica.weights, inputs), target)

@@ -69,7 +69,7 @@ class Way:
     hour: float = _HOUR
     between: Callable[[float, int], float] = _of_cluster
     best: Callable[[float, float], float] = _young
-    whole: Callable[[float], int | float] = math.floor
+    whole: Callable[[float], int] = math.floor
     least: int = 1
     lost: Callable[[float, float, float], float] = _lost
     by_steps: bool = True  # the interval that is lost by is a whole number of steps
@@ -105,7 +105,7 @@ def _right_steps(wrong: Compared) -> str | None:
     return None
 
 
-def _only(change: Callable[[_Pair, tuple], _Pair]) -> Callable[..., _Pair]:
+def _only(change: Callable[[_Pair, tuple], tuple[float, float]]) -> Callable[..., tuple[float, float]]:
     """The right answer, changed."""
     return lambda *arguments: change(Way()(*arguments), arguments)
 

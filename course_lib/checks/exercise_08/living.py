@@ -38,6 +38,8 @@ class Adam:
     def step(self) -> None:
         for parameter in self._parameters:
             state, gradient = self.state[parameter], parameter.grad
+            if gradient is None:  # of a frozen one, which torch's own leaves alone, too
+                continue
             state["step"] += 1
             state["exp_avg"].mul_(0.9).add_(gradient, alpha=0.1)
             state["exp_avg_sq"].mul_(0.95).add_(gradient**2, alpha=0.05)

@@ -416,7 +416,7 @@ BEST = Part(
         _one_where_there_is_none,
         *as_if(
             "The two are swapped: the name comes first.",
-            lambda *facts: Choice()(*facts) and Choice()(*facts)[::-1],
+            lambda *facts: (chosen := Choice()(*facts)) and chosen[::-1],
         ),
         _no_pair,
         mistakes.not_a_number,

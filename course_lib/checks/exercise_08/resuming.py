@@ -9,9 +9,10 @@ from course_lib.checks.exercise_08.errors import in_error
 from course_lib.checks.part import ONE_PROCESS, Attempt, Case, Compared, Part
 
 _LISTED = 12
-_SECRET = (11, 3, (5, 8, None))
 # steps, how many between checkpoints, and in which step each start is lost
-_SITUATIONS = (
+_Situation = tuple[int, int, tuple[int | None, ...]]
+_SECRET: _Situation = (11, 3, (5, 8, None))
+_SITUATIONS: tuple[_Situation, ...] = (
     (5, 2, (None,)),
     (6, 2, (None,)),
     (8, 2, (6, None)),

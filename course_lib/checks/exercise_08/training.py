@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from numbers import Real
 from typing import Any
@@ -17,7 +18,7 @@ class SGD(training.SGD):
     """Two groups, as an optimizer has whose weights decay and whose biases do not.  Notes its gradients."""
 
     def __init__(self, weight: torch.nn.Parameter, bias: torch.nn.Parameter, rate: float):
-        self.defaults, self.state = {"lr": rate}, {}
+        self.defaults, self.state = {"lr": rate}, defaultdict(dict)
         self.param_groups = [{"params": [weight], "lr": rate}, {"params": [bias], "lr": rate}]
         self.used: list[torch.Tensor | None] = []
 
