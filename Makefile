@@ -16,13 +16,14 @@ NOTEBOOKS = $(wildcard notebooks/*.ipynb exercises/solutions/*.ipynb)
 PYTEST = PATH="$(CURDIR)/.venv-test/bin:$$PATH" $(TEST_PYTHON) -m pytest \
 	-n 3 --dist loadfile --no-loadscope-reorder --nbval --nbval-cell-timeout=120 tests $(NOTEBOOKS)
 
-.PHONY: help lab test test-all bench lint lock clean student wheels environment test-environment tests-are-here
+.PHONY: help lab test test-all bench pictures lint lock clean student wheels environment test-environment tests-are-here
 
 help:
 	@echo "make lab        open JupyterLab on lesson 0, in your own copy of the course: my_course/"
 	@echo "make test       run the tests (some twelve minutes)"
 	@echo "make test-all   run all tests, also the long ones"
 	@echo "make bench      measure the course's ratios on this machine (some eight minutes; ARGS=--write keeps them)"
+	@echo "make pictures   take the README's pictures anew, in JupyterLab and Chromium"
 	@echo "make lint       check the style of code and notebooks, and type hints"
 	@echo "make student    write course-student.zip, the course without solutions, for a class"
 	@echo "make wheels     download all packages into wheels/, for a room without internet"
@@ -40,6 +41,9 @@ test-all: tests-are-here test-environment
 
 bench: tests-are-here test-environment
 	@$(TEST_PYTHON) benchmarks/results.py $(ARGS)
+
+pictures: tests-are-here test-environment
+	@$(TEST_PYTHON) tools/readme_pictures.py
 
 lint: test-environment
 	@$(TEST_PYTHON) -m ruff check .

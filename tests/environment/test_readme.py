@@ -5,6 +5,7 @@ import re
 
 from course_lib import cli
 from tests.environment.repository import ROOT
+from tools import readme_pictures
 
 README = (ROOT / "README.md").read_text()
 
@@ -42,3 +43,18 @@ def test_files_commands_and_targets_that_it_names_are_there():
         assert command in cli.COMMANDS, command
     for path in re.findall(r"\b(?:tools|notebooks)/[\w.]+", README):
         assert (ROOT / path).exists(), path
+
+
+def test_its_pictures_are_there_and_say_what_they_show():
+    pictures = re.findall(r"^!\[(.+)\]\((.+)\)$", README, re.MULTILINE)
+    names = [f"docs/pictures/{picture.name}.png" for picture in readme_pictures.PICTURES]
+    assert [path for _, path in pictures] == names
+    for says, path in pictures:
+        assert len(says.split()) >= 10 and (ROOT / path).is_file()
+
+
+def test_its_pictures_are_of_cells_that_the_lessons_have():
+    for picture in readme_pictures.PICTURES:
+        cells = readme_pictures.excerpt(picture).cells
+        assert [cell.id for cell in cells] == list(picture.cells)
+        assert not any(cell.outputs for cell in cells)
