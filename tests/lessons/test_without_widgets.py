@@ -11,7 +11,8 @@ from nbconvert import HTMLExporter
 from course_lib.working_copy import COURSE_ROOT
 
 FOLDERS = (COURSE_ROOT / "notebooks", COURSE_ROOT / "exercises")
-NOTEBOOKS = {f"{folder.name}/{path.stem}": path for folder in FOLDERS for path in sorted(folder.glob("[0-9]*.ipynb"))}
+PATHS = [path for folder in FOLDERS for path in sorted(folder.glob("[0-9]*.ipynb"))]
+NOTEBOOKS = {f"{path.parent.name}/{path.stem}": path for path in PATHS}
 SHORT = "notebooks/03_ring_all_reduce"
 
 
