@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tools.site.pages import ROOT, write_pages
 
-LIMIT = 600  # seconds; it takes about one minute
+LIMIT = 600  # seconds; it takes about half a minute
 MARK = "searchindex.js"  # by which a site is known
 
 
@@ -26,9 +26,10 @@ def build(target: Path) -> int:
         source.mkdir()
         write_pages(source)
         _run_jupyter_book(source, out)
-        html = out / "_build" / "html"
-        shutil.rmtree(target, ignore_errors=True)
-        shutil.move(html, target)
+        if target.exists():
+            shutil.rmtree(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(out / "_build" / "html", target)
     return sum("_static" not in page.parts for page in target.rglob("*.html"))
 
 
