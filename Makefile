@@ -16,7 +16,8 @@ NOTEBOOKS = $(wildcard notebooks/*.ipynb exercises/solutions/*.ipynb)
 PYTEST = PATH="$(CURDIR)/.venv-test/bin:$$PATH" $(TEST_PYTHON) -m pytest \
 	-n 3 --dist loadfile --no-loadscope-reorder --nbval --nbval-cell-timeout=120 tests $(NOTEBOOKS)
 
-.PHONY: help lab test test-all bench pictures lint lock clean student wheels environment test-environment tests-are-here
+.PHONY: help lab test test-all bench pictures lint lock site clean student wheels environment test-environment \
+	site-environment tests-are-here
 
 help:
 	@echo "make lab        open JupyterLab on lesson 0, in your own copy of the course: my_course/"
@@ -26,8 +27,9 @@ help:
 	@echo "make pictures   take the README's pictures anew, in JupyterLab and Chromium"
 	@echo "make lint       check the style of code and notebooks, and type hints"
 	@echo "make student    write course-student.zip, the course without solutions, for a class"
+	@echo "make site       build the course as a web site in _site/ (ARGS=FOLDER: elsewhere)"
 	@echo "make wheels     download all packages into wheels/, for a room without internet"
-	@echo "make lock       write requirements.lock anew from pyproject.toml (ARGS=--upgrade: newest versions)"
+	@echo "make lock       write the locks of versions anew from pyproject.toml (ARGS=--upgrade: newest versions)"
 	@echo "make clean      remove the virtual environments and caches; my_course/ stays"
 
 lab: environment
@@ -50,14 +52,19 @@ lint: test-environment
 	@$(TEST_PYTHON) -m mypy --no-error-summary
 	@$(TEST_PYTHON) tools/clean_notebooks.py --check $(NOTEBOOKS)
 
-# Universal: one file for Linux, macOS and Windows and for each Python that the course supports. In an environment
-# of its own, since .venv-test can't be made while the lock contradicts pyproject.toml.
+# Universal: a lock for Linux, macOS and Windows and for each Python that the course supports. In an environment
+# of its own, since .venv-test can't be made while the lock contradicts pyproject.toml. What the site is built with has a
+# lock of its own, which follows the learners' where both have a package.
+UV_COMPILE = "$$folder/bin/uv" pip compile --quiet --universal --python-version 3.11 \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(ARGS)
 lock:
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(PYTHON) -m venv "$$folder" \
 	&& "$$folder/bin/pip" install --quiet "$$(sed -n 's/^ *"\(uv==[^"]*\)".*/\1/p' pyproject.toml)" \
-	&& "$$folder/bin/uv" pip compile --quiet --universal --all-extras --python-version 3.11 \
-		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
-		--output-file requirements.lock pyproject.toml $(ARGS)
+	&& $(UV_COMPILE) --all-extras --output-file requirements.lock pyproject.toml \
+	&& $(UV_COMPILE) --group site --constraint requirements.lock --output-file tools/site/requirements.lock
+
+site: site-environment
+	@.venv-site/bin/python -m tools.site $(ARGS)
 
 student:
 	@$(PYTHON) tools/student_copy.py $(ARGS)
@@ -67,7 +74,7 @@ wheels: environment
 	@.venv/bin/python tools/wheels.py wheels $(ARGS)
 
 clean:
-	rm -rf .venv .venv-test .pytest_cache .ruff_cache .mypy_cache
+	rm -rf .venv .venv-test .venv-site _site .pytest_cache .ruff_cache .mypy_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 environment:
@@ -75,6 +82,9 @@ environment:
 
 test-environment:
 	@$(PYTHON) tools/environment.py .venv-test test classroom dev
+
+site-environment:
+	@$(PYTHON) tools/environment.py .venv-site --only tools/site/requirements.lock
 
 # Learners' copies have none.
 tests-are-here:

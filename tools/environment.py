@@ -1,6 +1,7 @@
 """Make a virtual environment with the course in it, or do nothing if it is already there and up to date.
 
     python3 tools/environment.py FOLDER [EXTRA ...]
+    python3 tools/environment.py FOLDER --only LOCK      what a file of exact versions names, not the course
 
 Needs only Python's standard library. What was installed, from what, where and by which Python is written to
 FOLDER/course-installed when all has gone well. The next call compares that with what it finds, so an
@@ -29,7 +30,7 @@ def main():
         )
     folder, extras = os.path.abspath(sys.argv[1]), sys.argv[2:]
     wanted = description(folder, extras)
-    if read(stamp(folder)) == wanted and python_works(folder):
+    if read(stamp(folder)) == wanted and python_works(folder, extras):
         return 0
     try:
         install(folder, extras)
@@ -55,16 +56,24 @@ def read(path):
 
 def description(folder, extras):
     """What an environment must match: its place, its Python, its extras, and what it was made from."""
-    return "\n".join([folder, python_version(), " ".join(sorted(extras)), digest_of_sources(), ""])
+    return "\n".join([folder, python_version(), " ".join(sorted(extras)), digest_of_sources(extras), ""])
+
+
+def lock_alone(extras):
+    """The file behind --only, or None where the course itself is wanted."""
+    return extras[1] if extras[:1] == ["--only"] else None
 
 
 def python_version():
     return f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
-def digest_of_sources():
+def digest_of_sources(extras):
     import tomllib  # absent before Python 3.11
 
+    if lock_alone(extras):
+        with open(lock_alone(extras), "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
     with open(os.path.join(ROOT, "pyproject.toml"), "rb") as file:
         tables = tomllib.load(file)
     installed_from = {name: tables[name] for name in ("build-system", "project")}
@@ -76,22 +85,28 @@ def python_of(folder):
     return os.path.join(folder, *(("Scripts", "python.exe") if os.name == "nt" else ("bin", "python")))
 
 
-def python_works(folder):
+def python_works(folder, extras):
     """False where the Python that the environment links to was removed or replaced by an update."""
+    imports = "" if lock_alone(extras) else "import course_lib"
     try:
-        return subprocess.call([python_of(folder), "-I", "-c", "import course_lib"]) == 0
+        return subprocess.call([python_of(folder), "-I", "-c", imports]) == 0
     except OSError:
         return False
 
 
 def install(folder, extras):
-    print(f"Installing the course into {os.path.relpath(folder)} (once)", flush=True)
+    what = "what the site is built with" if lock_alone(extras) else "the course"
+    print(f"Installing {what} into {os.path.relpath(folder)} (once)", flush=True)
     make(folder)
-    pip = [python_of(folder), "-m", "pip", "--disable-pip-version-check", "install", "--constraint", LOCK]
+    pip = [python_of(folder), "-m", "pip", "--disable-pip-version-check", "install"]
     # Compiling all modules takes longer than copying them, and most are never imported.
     pip.append("--no-compile")
     if not sys.stdout.isatty():
         pip.append("--quiet")
+    if lock_alone(extras):
+        subprocess.check_call(pip + ["--requirement", lock_alone(extras)])
+        return
+    pip += ["--constraint", LOCK]
     if os.environ.get("TORCH_INDEX"):
         subprocess.check_call(pip + ["--no-deps", "--index-url", os.environ["TORCH_INDEX"], "torch"])
     course = f"{ROOT}[{','.join(extras)}]" if extras else ROOT

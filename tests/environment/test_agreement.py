@@ -15,15 +15,17 @@ from course_lib import __version__, doctor
 from tests.environment.repository import ROOT
 from tools import environment
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = PYPROJECT["project"]
+SITE = PYPROJECT["dependency-groups"]["site"]
 EXTRAS = PROJECT["optional-dependencies"]
 DIRECT = PROJECT["dependencies"] + [line for extra in EXTRAS.values() for line in extra]
 NOT_OURS = {"course-lib", "pip", "setuptools"}  # the project itself, and what venv brings along
 
 
-def locked() -> dict[str, set[str]]:
+def locked(lock: str = "requirements.lock") -> dict[str, set[str]]:
     """Name -> the lock's requirements for it; a few have one for each range of Python versions."""
-    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    lines = (ROOT / lock).read_text().splitlines()
     requirements = [Requirement(line) for line in lines if line.strip() and not line.lstrip().startswith("#")]
     names: dict[str, set[str]] = {}
     for requirement in requirements:
@@ -61,7 +63,21 @@ def test_torch_is_locked_without_a_build():
     assert "torch==2.13.0" in (ROOT / "requirements.lock").read_text().splitlines()
 
 
-@pytest.mark.parametrize("line", DIRECT)
+@pytest.mark.parametrize("line", SITE)
+def test_what_the_site_is_built_with_is_locked(line):
+    """In one version, which is named unless it is the learners'."""
+    name, _, version = line.partition("==")
+    assert locked("tools/site/requirements.lock")[name] == ({version} if version else LOCKED[name])
+
+
+def test_the_site_is_built_with_the_learners_versions_where_they_have_one():
+    site = locked("tools/site/requirements.lock")
+    assert len(site.keys() & LOCKED.keys()) > 30
+    assert {name for name in site.keys() & LOCKED.keys() if site[name] != LOCKED[name]} == set()
+    assert "torch" not in site
+
+
+@pytest.mark.parametrize("line", [*DIRECT, *SITE])
 def test_each_direct_dependency_says_why_it_is_there(line):
     assert re.search(rf'^\s+"{re.escape(line)}",\s+# \S', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
 

@@ -64,6 +64,18 @@ def test_other_extras_install_again(project):
     assert project.installations == 2
 
 
+def test_a_lock_alone_does_not_need_the_course(project):
+    lock = project.folder / "site.lock"
+    lock.write_text("jupyter-book==1.0.4.post1\n")
+    project.make("--only", str(lock))
+    (project.folder / "requirements.lock").write_text("torch==2.14.0\n")
+    project.make("--only", str(lock))
+    assert project.installations == 1
+    lock.write_text("jupyter-book==1.0.3\n")
+    project.make("--only", str(lock))
+    assert project.installations == 2
+
+
 def test_a_moved_folder_installs_again(project, tmp_path_factory):
     project.make()
     moved = tmp_path_factory.mktemp("moved")
