@@ -1,7 +1,7 @@
 """What Jupyter Book reads: the course's pages, in the places in which a learner has them.
 
 Lessons lie beside the folder of exercises, as in a working copy, so the links between notebooks hold as they
-are.  Nothing is executed.  Solutions are not among the pages, nor is the instructor's kit, which holds answers.
+are.  Nothing is executed.  Solutions are not among the pages, nor is the instructor's kit: it holds answers.
 """
 
 import json
