@@ -131,10 +131,11 @@ def everywhere(visits, what):
 def test_lessons_exercises_and_docs_are_pages(pages):
     notebooks = [f"{path.stem}.html" for path in LESSONS]
     exercises = [f"exercises/{path.stem}.html" for path in (ROOT / "exercises").glob("*.ipynb")]
-    docs = [path.relative_to(ROOT).with_suffix(".html").as_posix() for path in (ROOT / "docs").rglob("*.md")]
+    docs = [path.relative_to(ROOT).with_suffix(".html").as_posix() for path in (ROOT / "docs").glob("*.md")]
     wanted = {"index.html", "explorers.html", *notebooks, *exercises, *docs}
     assert len(notebooks) == len(exercises) == 9
     assert wanted - set(pages) == set()
+    assert [page for page in pages if "instructor" in page] == []
 
 
 def test_no_page_complains(visits):
