@@ -20,7 +20,7 @@ ROOT = HERE.parents[1]
 PARTS = {
     "Lessons": ["[0-9]*.ipynb", "explorers.md"],
     "Exercises": ["exercises/*.ipynb"],
-    "To look up": ["docs/glossary.md", "docs/coverage.md", "docs/clusters.md"],
+    "To look up": ["docs/glossary.md", "docs/coverage.md", "docs/elsewhere.md", "docs/clusters.md"],
     "To change the course": ["docs/architecture.md", "CONTRIBUTING.md", "CHANGELOG.md"],
 }
 AS_THEY_ARE = ["CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "LICENSE-TEXT", "docs/architecture.svg"]
