@@ -64,9 +64,9 @@ def activation_growth(
 ) -> Picture:
     """Draw bytes of activations over the sequence length: the formula as lines, measurements as points.
 
-    For the same labels, ``formula`` gives the bytes at any sequence length, and ``measured`` holds them for each
-    of ``sequences``.  Raises ValueError when labels or numbers of lengths do not agree, and for lengths that are
-    not above 0.
+    For the same labels, ``formula`` gives the bytes at any sequence length, and ``measured`` holds them for
+    each of ``sequences``.  Raises ValueError when labels or numbers of lengths do not agree, and for lengths
+    that are not above 0.
     """
     lengths = [whole_number("sequences", sequence) for sequence in sequences]
     if formula.keys() != measured.keys():

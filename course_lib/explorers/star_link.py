@@ -233,8 +233,8 @@ def _notes(choice: Choice, points: Sequence[Point]) -> list[str]:
     notes = [
         f"{choice.ranks:,} ranks, each with a tensor of {bytes_text(choice.bytes)}{what}; links of "
         f"{rate_text(choice.rate)} = {size(choice.rate)}/s in each direction. MB = 10⁶ bytes, MiB = 2²⁰.",
-        f"The root's link carries {root.total // other.total:,} times what another rank's does. The times are "
-        "those of the bytes alone, first in, then out: no latency, and nothing for adding up.",
+        f"The root's link carries {root.total // other.total:,} times what another rank's does. The times "
+        "are those of the bytes alone, first in, then out: no latency, and nothing for adding up.",
     ]
     # How many there are depends on what was measured, and a stored notebook's text must not.
     if points:
