@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from course_lib.pictures import Picture
 
-_MARKS = "o^xs"  # all in black: a color of the palette would say what a loss is not
+_MARKS = "o^xs"  # in black: the course's colors stand for other things
 _MOST_MARKS = 30
 _ROOM = 5  # times the line's highest loss: up to there a curve is followed
 
