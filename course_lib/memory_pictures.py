@@ -6,7 +6,7 @@ matplotlib is imported only when a figure is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from course_lib.arguments import number, whole_number
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _FONT_SIZE = 9  # points
 _CARD_COLOR = "#6E6E6E"
 _MARKERS = "os^Dv"
+_LINE_PIECES = 64  # enough for a curve to look like one
 
 
 def wall(models: Mapping[str, int], cards: Mapping[str, int], bytes_per_parameter: float = 16) -> Picture:
@@ -57,18 +58,21 @@ def wall(models: Mapping[str, int], cards: Mapping[str, int], bytes_per_paramete
 
 
 def activation_growth(
-    sequences: Sequence[int], formula: Mapping[str, Sequence[int]], measured: Mapping[str, Sequence[int]]
+    sequences: Sequence[int],
+    formula: Mapping[str, Callable[[int], float]],
+    measured: Mapping[str, Sequence[int]],
 ) -> Picture:
     """Draw bytes of activations over the sequence length: the formula as lines, measurements as points.
 
-    ``formula`` and ``measured`` hold, for the same labels, one number of bytes for each sequence length.
-    Raises ValueError when their labels or lengths do not agree, and for lengths that are not above 0.
+    For the same labels, ``formula`` gives the bytes at any sequence length, and ``measured`` holds them for
+    each of ``sequences``.  Raises ValueError when labels or numbers of lengths do not agree, and for lengths
+    that are not above 0.
     """
     lengths = [whole_number("sequences", sequence) for sequence in sequences]
     if formula.keys() != measured.keys():
         raise ValueError(f"measured={list(measured)}: expected the labels of formula, {list(formula)}")
-    for label in formula:
-        if not len(formula[label]) == len(measured[label]) == len(lengths):
+    for label in measured:
+        if len(measured[label]) != len(lengths):
             raise ValueError(f"{label!r}: expected one number for each of {len(sequences)} sequence lengths")
     drawing, axes = _new_figure(
         3.6,
@@ -76,15 +80,17 @@ def activation_growth(
         "the formula.",
     )
     color = color_of("activations")
-    for label, marker in zip(formula, _MARKERS, strict=False):
-        lines, points = ([each / 1e9 for each in numbers[label]] for numbers in (formula, measured))
-        axes.plot(sequences, lines, color=color, lw=1.2)
-        axes.plot(sequences, points, marker, color=color, markeredgecolor="black", ms=7, clip_on=False)
-        axes.annotate(label, (sequences[-1], lines[-1]), xytext=(8, 0), textcoords="offset points",
+    between = range(min(lengths), max(lengths), max(1, max(lengths) // _LINE_PIECES))
+    along = sorted({*between, *lengths})
+    for (label, bytes_at), marker in zip(formula.items(), _MARKERS, strict=False):
+        axes.plot(along, [bytes_at(length) / 1e9 for length in along], color=color, lw=1.2)
+        points = [each / 1e9 for each in measured[label]]
+        axes.plot(lengths, points, marker, color=color, markeredgecolor="black", ms=7, clip_on=False)
+        axes.annotate(label, (lengths[-1], points[-1]), xytext=(8, 0), textcoords="offset points",
                       va="center", fontsize=_FONT_SIZE)  # fmt: skip
-    axes.set(xlim=(0, max(sequences) * 1.3), xlabel="sequence length (tokens)", ylabel="activations (GB)")
+    axes.set(xlim=(0, max(lengths) * 1.3), xlabel="sequence length (tokens)", ylabel="activations (GB)")
     axes.set_ylim(0, None)
-    axes.set_xticks(sequences)
+    axes.set_xticks(lengths, [f"{length:,}" for length in lengths])
     axes.set_title("Activations: points measured, lines by the formula", loc="left", fontsize=10)
     return drawing
 

@@ -30,8 +30,10 @@ MANIFEST = Path(".course", "manifest.json")
 
 _PREDICTS = re.compile(r"^\s*(?:\w+\.)?predict\(", re.MULTILINE)
 # Added to JupyterLab's search path, so it is a default that the user's own settings override.
-_LAB_SETTINGS = {
-    "@jupyterlab/apputils-extension:notification": {"checkForUpdates": False, "fetchNews": "false"}
+LAB_SETTINGS: dict[str, dict] = {
+    "@jupyterlab/apputils-extension:notification": {"checkForUpdates": False, "fetchNews": "false"},
+    # Else long lines of code end at the edge of a narrow window.
+    "@jupyterlab/notebook-extension:tracker": {"codeCellConfig": {"lineWrap": True}},
 }
 
 
@@ -272,11 +274,12 @@ def _lab_command(folder: Path, options: list[str]) -> list[str]:
 
 
 def _lab_environment(folder: Path) -> dict[str, str]:
-    """This environment with the command `course`, and defaults for JupyterLab that ask nobody about news."""
+    """This environment with the command `course`, and the course's defaults for JupyterLab."""
     settings = folder / MANIFEST.parent / "jupyter"
     overrides = settings / "labconfig" / "default_setting_overrides.json"
-    if not overrides.exists():
-        _write(overrides, (json.dumps(_LAB_SETTINGS, indent=1) + "\n").encode())
+    content = (json.dumps(LAB_SETTINGS, indent=1) + "\n").encode()
+    if not overrides.exists() or overrides.read_bytes() != content:
+        _write(overrides, content)
     paths = [str(settings), os.environ.get("JUPYTER_CONFIG_PATH", "")]
     programs = [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
     return {

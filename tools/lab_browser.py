@@ -22,6 +22,7 @@ import psutil
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from course_lib.doctor import BROWSER_PACKAGE, find_browser
+from course_lib.working_copy import LAB_SETTINGS
 
 PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden)"  # the notebook in front
 START_LIMIT = 60  # seconds until the server must have started, or a page must have shown its notebook
@@ -41,7 +42,8 @@ SETTINGS = {
     # Without this a pop-up asks about news, and covers a corner of every picture.
     "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
     # Else a last screenful of nothing follows each notebook.
-    "notebook-extension/tracker": {"scrollPastEnd": False},
+    "notebook-extension/tracker": {"scrollPastEnd": False,
+                                   **LAB_SETTINGS["@jupyterlab/notebook-extension:tracker"]},
 }
 
 

@@ -413,11 +413,11 @@ def _controls(start: Choice) -> dict[str, widgets.ValueWidget]:
         "shape": menu(options=[BY_PARAMETERS, *CONFIGS]),
         "recipe": menu(options=recipes),
         "card": menu(options=[(card_text(name), name) for name in CARDS]),
-        "micro_batch": slider(options=[2**n for n in range(8)]),
-        "sequence": slider(options=[2**n for n in range(7, 18)]),
+        "micro_batch": slider(options=_powers_of_two(0, 7)),
+        "sequence": slider(options=_powers_of_two(7, 17)),
         "recompute": menu(options=_RECOMPUTE),
         "zero_stage": menu(options=_ZERO),
-        "ranks": slider(options=[2**n for n in range(13)]),
+        "ranks": slider(options=_powers_of_two(0, 12)),
     }
     for name, control in controls.items():
         control.value = getattr(start, name)
@@ -425,6 +425,10 @@ def _controls(start: Choice) -> dict[str, widgets.ValueWidget]:
         control.style.description_width = "11em"
         control.layout.width = "auto"
     return controls
+
+
+def _powers_of_two(first: int, last: int) -> list[tuple[str, int]]:
+    return [(f"{2**n:,}", 2**n) for n in range(first, last + 1)]
 
 
 def _stops(start: int) -> list[int]:

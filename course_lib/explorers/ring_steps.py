@@ -125,6 +125,7 @@ class Drawing:
         self._messages.set(verts=[each for message in choice.messages for each in _arrows(place, message)])
         self._links.set(verts=_ring(place))
         self._title.show(_from_left((step_text(choice), 0.1), (meaning(choice), _MEANING_AT)))
+        self.figure.description = f"What each of {choice.ranks} ranks has of each chunk. {sentence(choice)}"
 
 
 def layout(choice: Choice) -> Layout:

@@ -1,4 +1,4 @@
-"""Explorer of lesson 02: what the star's root must carry over its one link, beside what a worker carries.
+"""Explorer of lesson 02: what the star's root must carry over its link, beside what another rank's carries.
 
 ``figure`` is a pure function from a Choice to a picture; ``explorer`` makes the sliders around it.  Both show
 what ``carried`` takes from the cost model, and nothing else.
@@ -71,10 +71,10 @@ class Carried(NamedTuple):
 
 @lru_cache
 def carried(bytes: int, ranks: int) -> tuple[Carried, Carried]:
-    """What passes over the root's link, and over that of each worker."""
+    """What passes over the root's link, and over that of each other rank."""
     traffic = cost_model.traffic("star", bytes, ranks, element_bytes=1)
-    root, worker, *_ = map(Carried, traffic.received, traffic.sent)
-    return root, worker
+    root, other, *_ = map(Carried, traffic.received, traffic.sent)
+    return root, other
 
 
 # --- the picture ---
@@ -84,7 +84,7 @@ _FONT = 9  # points
 _COLOR = color_of("communication")
 _LINES: dict[str, Looks] = {
     "the root's link": {"color": _COLOR, "linestyle": "-", "linewidth": 2},
-    "a worker's link": {"color": _COLOR, "linestyle": "--", "linewidth": 2},
+    "another rank's link": {"color": _COLOR, "linestyle": "--", "linewidth": 2},
 }
 _HERE: Looks = {"marker": "o", "markersize": 12, "color": _COLOR, "linestyle": "none", "fillstyle": "none",
                 "markeredgewidth": 1.8}  # fmt: skip
@@ -96,7 +96,7 @@ _FEWEST_AT_END = 8  # ranks, where their axis ends
 
 
 def figure(choice: Choice, points: Sequence[Point] = ()) -> Picture:
-    """Draw the bytes over the root's link and over a worker's as ranks are added, with measured points.
+    """Draw the bytes over the root's link and over another rank's as ranks are added, with measured points.
 
     On the left axis bytes in both directions together, on the right the seconds that they take at the
     choice's rate.  Raises ValueError for a point that can't be drawn, and for more than four labels.
@@ -204,7 +204,7 @@ def description(choice: Choice) -> str:
     """What the picture shows, in a sentence for those who can't see it; the numbers stand beside it."""
     return (
         f"Bytes over a link in a star all-reduce of {bytes_text(choice.bytes)}, against the number of ranks: "
-        "a straight line that rises for the root and a level one for each worker, both marked at "
+        "a straight line that rises for the root and a level one for each other rank, both marked at "
         f"{choice.ranks:,} ranks."
     )
 
@@ -213,7 +213,7 @@ def description(choice: Choice) -> str:
 
 
 def readout(choice: Choice, points: Sequence[Point] = ()) -> Readout:
-    """The picture in numbers, for the root's link and for each worker's."""
+    """The picture in numbers, for the root's link and for another rank's."""
     links = carried(choice.bytes, choice.ranks)
     rows = [
         ("", *_LINES),
@@ -227,14 +227,14 @@ def readout(choice: Choice, points: Sequence[Point] = ()) -> Readout:
 
 
 def _notes(choice: Choice, points: Sequence[Point]) -> list[str]:
-    root, worker = carried(choice.bytes, choice.ranks)
+    root, other = carried(choice.bytes, choice.ranks)
     gradients = {2 * config.parameters: name for name, config in CONFIGS.items()}
     what = f", the gradients of {gradients[choice.bytes]} in bf16" if choice.bytes in gradients else ""
     notes = [
         f"{choice.ranks:,} ranks, each with a tensor of {bytes_text(choice.bytes)}{what}; links of "
         f"{rate_text(choice.rate)} = {size(choice.rate)}/s in each direction. MB = 10⁶ bytes, MiB = 2²⁰.",
-        f"The root's link carries {root.total // worker.total:,} times what a worker's does. The times are "
-        "those of the bytes alone, first in, then out: no latency, and nothing for adding up.",
+        f"The root's link carries {root.total // other.total:,} times what another rank's does. The times "
+        "are those of the bytes alone, first in, then out: no latency, and nothing for adding up.",
     ]
     # How many there are depends on what was measured, and a stored notebook's text must not.
     if points:

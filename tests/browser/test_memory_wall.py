@@ -78,6 +78,17 @@ def test_a_known_shape_is_chosen_from_the_menu_by_keys(opened):
     assert shown_numbers(opened) == library_numbers(Choice(CONFIGS[shape].parameters, shape))
 
 
+def test_a_menu_opens_with_the_space_bar(opened):
+    """JupyterLab takes the arrow keys for itself while a menu is closed."""
+    menu = control(opened, "card")
+    before = menu.input_value()
+    menu.focus()
+    for key in ("Space", "ArrowDown", "Enter"):
+        opened.page.keyboard.press(key)
+    moved = "([menu, before]) => menu.value !== before"
+    opened.page.wait_for_function(moved, arg=[menu.element_handle(), before])
+
+
 def test_all_controls_can_be_reached_by_the_tab_key(opened):
     reached = reached_by_tab(opened, "parameters P", 20)
     assert reached[:9] == ["parameters P", "shape", "recipe", "card", "micro-batch b",

@@ -238,6 +238,16 @@ def test_course_lab_leaves_the_users_jupyter_settings_in_place(started, monkeypa
     assert not {"JUPYTER_CONFIG_DIR", "JUPYTERLAB_SETTINGS_DIR"} & (set(started[0][1]) - set(os.environ))
 
 
+def test_course_lab_brings_its_defaults_to_a_copy_that_has_older_ones(started, course):
+    file = course / "my_course" / ".course" / "jupyter" / "labconfig" / "default_setting_overrides.json"
+    cli.main(["lab"])
+    written = file.read_bytes()
+    file.write_text("{}")
+    cli.main(["lab"])
+    assert file.read_bytes() == written
+    assert json.loads(written)["@jupyterlab/notebook-extension:tracker"]["codeCellConfig"]["lineWrap"]
+
+
 def test_course_lab_says_what_is_in_the_way(started, course, capsys):
     (course / "my_course").write_text("")
     assert cli.main(["lab"]) == 1

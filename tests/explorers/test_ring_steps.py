@@ -390,3 +390,13 @@ rank 1      _1_      _1_      01_
 rank 2      _12      __2      __2
 Step 1 of 4: reduce-scatter: what arrives is added to what is there.
 A digit is a rank whose input of this chunk is in the sum, _ one whose input is not."""
+
+
+def test_the_description_follows_the_choice():
+    drawing = Drawing()
+    drawing.show(Choice(4, 2))
+    drawing.show(Choice(4, 4))
+    assert drawing.figure.description == (
+        "What each of 4 ranks has of each chunk. "
+        "Step 4 of 6: all-gather: what arrives replaces what was there."
+    )

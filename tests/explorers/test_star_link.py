@@ -23,7 +23,7 @@ POINTS = [
     *((n, 2 * (n - 1) * TENSOR / RATE * 1.006, "s", "root, 8 MiB on 400 Mbit/s links, measured here")
       for n in (2, 4, 8)),
     *((n, 2 * (n - 1) * TENSOR, "B", "root, 8 MiB, counted") for n in (2, 3, 4, 5, 8)),
-    *((n, 2 * TENSOR, "B", "worker, 8 MiB, counted") for n in (2, 3, 4, 5, 8)),
+    *((n, 2 * TENSOR, "B", "another rank, 8 MiB, counted") for n in (2, 3, 4, 5, 8)),
 ]  # fmt: skip
 SMALLEST = Choice(2, 1, 50e9)
 LARGEST = Choice(1024, 2 * CONFIGS["gpt-3-175b"].parameters, 12.5e6)
@@ -37,10 +37,10 @@ def choices(draw):
 
 
 def artists(choice, points=()):
-    """The axes of a figure, and its lines by color and marker: root, worker, chosen; then the points."""
+    """The axes of a figure, and its lines by color and marker: root, other, chosen; then the points."""
     (axes,) = star_link.figure(choice, points).axes
-    root, worker, chosen, *measured = axes.lines
-    return axes, root, worker, chosen, measured
+    root, other, chosen, *measured = axes.lines
+    return axes, root, other, chosen, measured
 
 
 def ends(choice):
@@ -55,28 +55,28 @@ def ends(choice):
 @settings(max_examples=30, deadline=None)
 @given(choices())
 def test_bytes_and_seconds_are_the_cost_models(choice):
-    root, worker = carried(choice.bytes, choice.ranks)
+    root, other = carried(choice.bytes, choice.ranks)
     traffic = cost_model.traffic("star", choice.bytes, choice.ranks, element_bytes=1)
-    assert [root.received, worker.received] == list(traffic.received[:2])
-    assert [root.sent, worker.sent] == list(traffic.sent[:2])
+    assert [root.received, other.received] == list(traffic.received[:2])
+    assert [root.sent, other.sent] == list(traffic.sent[:2])
     assert root.total == traffic.busiest_link
-    assert all(sent == worker.sent for sent in traffic.sent[1:])
+    assert all(sent == other.sent for sent in traffic.sent[1:])
     seconds = cost_model.all_reduce_seconds("star", choice.bytes, choice.ranks, 0, choice.rate)
     assert root.total / choice.rate == pytest.approx(seconds)
 
 
 def test_the_readout_says_them():
     assert readout(Choice(4, TENSOR, RATE)).text() == """\
-               the root's link  a worker's link
-comes in              25.17 MB         8.389 MB
-goes out              25.17 MB         8.389 MB
-together              50.33 MB         16.78 MB
-in bytes            50,331,648       16,777,216
-at 400 Mbit/s           1.01 s           336 ms
+               the root's link  another rank's link
+comes in              25.17 MB             8.389 MB
+goes out              25.17 MB             8.389 MB
+together              50.33 MB             16.78 MB
+in bytes            50,331,648           16,777,216
+at 400 Mbit/s           1.01 s               336 ms
 4 ranks, each with a tensor of 8 MiB; links of 400 Mbit/s = 50 MB/s in each direction. MB = 10⁶ bytes, \
 MiB = 2²⁰.
-The root's link carries 3 times what a worker's does. The times are those of the bytes alone, first in, then \
-out: no latency, and nothing for adding up."""
+The root's link carries 3 times what another rank's does. The times are those of the bytes alone, first in, \
+then out: no latency, and nothing for adding up."""
 
 
 def test_gradients_of_a_known_model_are_named():
@@ -124,11 +124,11 @@ def test_a_wrong_choice_is_refused_in_a_sentence(wrong, sentence):
 
 @settings(max_examples=15, deadline=None)
 @given(choices())
-def test_the_roots_line_rises_straight_and_the_workers_is_level(choice):
-    _, root, worker, chosen, _ = artists(choice)
+def test_the_roots_line_rises_straight_and_the_others_is_level(choice):
+    _, root, other, chosen, _ = artists(choice)
     last, most = ends(choice)
     assert choice.ranks <= last
-    for line, rank in ((root, 0), (worker, 1)):
+    for line, rank in ((root, 0), (other, 1)):
         assert line.get_xdata() * np.array(last) == pytest.approx([2, last])
         heights = [carried(choice.bytes, ranks)[rank].total for ranks in (2, last)]
         assert line.get_ydata() * np.array(most) == pytest.approx(heights)
@@ -151,8 +151,8 @@ def test_the_axes_say_where_they_end(choice):
 
 
 def test_counted_bytes_lie_on_the_lines_and_times_near_them_where_the_sliders_stand_as_they_were_measured():
-    _, root, worker, _, (timed, counted, of_worker) = artists(Choice(4, TENSOR, RATE), POINTS)
-    for marks, line, ratio in ((timed, root, 1.006), (counted, root, 1), (of_worker, worker, 1)):
+    _, root, other, _, (timed, counted, of_other) = artists(Choice(4, TENSOR, RATE), POINTS)
+    for marks, line, ratio in ((timed, root, 1.006), (counted, root, 1), (of_other, other, 1)):
         on_line = np.interp(marks.get_xdata(), line.get_xdata(), line.get_ydata())
         assert marks.get_ydata() / on_line == pytest.approx(ratio)
     assert list(timed.get_xdata()) == [n / 8 for n in (2, 4, 8)]
@@ -171,8 +171,8 @@ def test_points_stand_at_their_own_bytes_and_seconds_wherever_the_sliders_are():
 
 def test_points_beyond_the_axes_are_left_out_and_that_is_said():
     choice = Choice(4, TENSOR // 2, RATE)
-    _, _, _, _, (timed, counted, of_worker) = artists(choice, POINTS)
-    assert [len(marks.get_xdata()) for marks in (timed, counted, of_worker)] == [2, 4, 5]
+    _, _, _, _, (timed, counted, of_other) = artists(choice, POINTS)
+    assert [len(marks.get_xdata()) for marks in (timed, counted, of_other)] == [2, 4, 5]
     note = "Measured points beyond the picture's edges are not shown."
     assert readout(choice, POINTS).notes[-1] == note
     assert note not in readout(choice).notes
@@ -182,7 +182,7 @@ def test_each_label_has_its_mark_in_the_key():
     figure = star_link.figure(Choice(), POINTS)
     lines, points = figure.legends
     assert [text.get_text() for text in lines.get_texts()] == [
-        "the root's link", "a worker's link", "both at the chosen N"
+        "the root's link", "another rank's link", "both at the chosen N"
     ]  # fmt: skip
     assert [text.get_text() for text in points.get_texts()] == list(dict.fromkeys(p[3] for p in POINTS))
     markers = [handle.get_marker() for handle in points.legend_handles]
@@ -203,9 +203,9 @@ def test_points_that_can_not_be_drawn_are_refused(points, sentence):
 
 
 def test_the_lines_have_the_palettes_color_and_differ_in_more_than_color():
-    _, root, worker, *_ = artists(Choice())
-    assert root.get_color() == worker.get_color() == COLORS["communication"]
-    assert root.get_linestyle() != worker.get_linestyle()
+    _, root, other, *_ = artists(Choice())
+    assert root.get_color() == other.get_color() == COLORS["communication"]
+    assert root.get_linestyle() != other.get_linestyle()
 
 
 @settings(max_examples=20, deadline=None)
@@ -255,7 +255,7 @@ def test_the_figure_says_in_words_what_it_shows():
     data, _ = star_link.figure(Choice())._repr_mimebundle_()
     assert data["text/plain"] == (
         "Bytes over a link in a star all-reduce of 8 MiB, against the number of ranks: a straight line that "
-        "rises for the root and a level one for each worker, both marked at 4 ranks."
+        "rises for the root and a level one for each other rank, both marked at 4 ranks."
     )
 
 

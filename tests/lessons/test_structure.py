@@ -212,6 +212,14 @@ def test_what_a_prediction_hides_is_folded(lesson):
             assert "<details><summary><b>Read the result</b>" in after, cell.id
 
 
+def test_the_first_line_of_a_folded_output_gives_nothing_away(lesson):
+    """JupyterLab shows it beside the fold, and learners get the outputs that stand before a prediction."""
+    for cell in code_cells(lesson):
+        if "predict" in tags(cell):
+            break
+        assert not is_folded(cell) or re.match(r'print\("[\w, ]+"\)\n', cell.source), cell.id
+
+
 # --- stored outputs ---
 
 

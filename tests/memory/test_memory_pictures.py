@@ -27,8 +27,8 @@ CARDS = {
     "h200": 143_771 * MIB,
 }
 SEQUENCES = [512, 1024, 2048]
-FORMULA = {"micro-batch 1": [1e9, 2e9, 4e9], "micro-batch 2": [2e9, 4e9, 8e9]}
-MEASURED = {"micro-batch 1": [1.1e9, 2.1e9, 4.1e9], "micro-batch 2": [2.1e9, 4.1e9, 8.1e9]}
+FORMULA = {"micro-batch 1": lambda length: 2e6 * length, "bent": lambda length: 4e3 * length**2}
+MEASURED = {"micro-batch 1": [1.1e9, 2.1e9, 4.1e9], "bent": [1.2e9, 4.4e9, 16.9e9]}
 
 
 def lines(figure):
@@ -86,12 +86,13 @@ def test_another_recipe_moves_the_line():
     assert (10**9, 20.0) in {point for line in lines(figure) for point in line}
 
 
-def test_activations_are_points_on_lines():
-    figure = memory_pictures.activation_growth(SEQUENCES, FORMULA, MEASURED)
-    drawn = lines(figure)
-    for label in FORMULA:
-        for numbers in (FORMULA[label], MEASURED[label]):
-            assert list(zip(SEQUENCES, [number / 1e9 for number in numbers], strict=True)) in drawn
+def test_activations_are_measured_points_beside_the_formulas_curve():
+    drawn = lines(memory_pictures.activation_growth(SEQUENCES, FORMULA, MEASURED))
+    for (label, formula), curve, points in zip(FORMULA.items(), drawn[::2], drawn[1::2], strict=True):
+        assert points == list(zip(SEQUENCES, [number / 1e9 for number in MEASURED[label]], strict=True))
+        assert curve == [(length, formula(length) / 1e9) for length, _ in curve]
+        assert {length for length, _ in curve} > {*SEQUENCES, 768, 1536}
+        assert curve[0][0] == 512 and curve[-1][0] == 2048
 
 
 @pytest.mark.parametrize(
@@ -129,9 +130,9 @@ def test_bad_input_is_named():
     with pytest.raises(ValueError, match=r"models\['m'\]=nan: expected a number above 0"):
         memory_pictures.wall({"m": float("nan")}, CARDS)
     with pytest.raises(ValueError, match="expected the labels of formula"):
-        memory_pictures.activation_growth(SEQUENCES, FORMULA, {"micro-batch 1": [1, 2, 3]})
+        memory_pictures.activation_growth(SEQUENCES, FORMULA, {"bent": [1, 2, 3]})
     with pytest.raises(ValueError, match="'a': expected one number for each of 3 sequence lengths"):
-        memory_pictures.activation_growth(SEQUENCES, {"a": [1, 2]}, {"a": [1, 2]})
+        memory_pictures.activation_growth(SEQUENCES, {"a": FORMULA["bent"]}, {"a": [1, 2]})
 
 
 def test_the_module_is_quick_to_import():
@@ -146,4 +147,4 @@ def test_numbers_that_make_no_sense(number):
         with pytest.raises(ValueError, match="expected a number above 0"):
             memory_pictures.wall(*arguments)
     with pytest.raises(ValueError, match="sequences=.*expected a positive whole number"):
-        memory_pictures.activation_growth([number], {"a": [1]}, {"a": [1]})
+        memory_pictures.activation_growth([number], {"a": FORMULA["bent"]}, {"a": [1]})
