@@ -120,6 +120,7 @@ class Explorer(widgets.VBox):
             while (choice := self.choice) != self._shown:
                 self._drawing.show(choice)
                 self.picture.value = self._canvas.png()
+                self.picture.tooltip = self._drawing.figure.description  # an Image has no other text
                 self.numbers.value = self._readout(choice).html()
                 self._shown = choice
 
