@@ -60,7 +60,7 @@ def test_a_move_changes_picture_and_numbers_in_place(explorer):
 
 
 def test_its_picture_says_in_words_what_it_shows(explorer):
-    """A browser reads an image's tooltip aloud: ipywidgets gives it no alt text."""
+    """As its tooltip: ipywidgets gives an image no alt text."""
     assert explorer.picture.tooltip == "a bar of 3"
     slider(explorer).value = 7
     assert explorer.picture.tooltip == "a bar of 7"
