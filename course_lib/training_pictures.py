@@ -42,7 +42,7 @@ def loss_curves(curves: Mapping[str, Sequence[float]], title: str) -> Picture:
         label += "" if len(seen) == len(losses) else f" (leaves at step {len(seen) + 1})"
         axes.plot(_steps(seen), seen, mark, color=color, ms=5, markerfacecolor="none", label=label,
                   markevery=math.ceil(len(seen) / _MOST_MARKS) or 1)  # fmt: skip
-    axes.set(xlabel="step", ylabel="loss", yscale="log", xlim=(0, None))
+    axes.set(xlabel="step", ylabel="loss (nats)", yscale="log", xlim=(0, None))
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
