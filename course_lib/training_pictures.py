@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from course_lib.pictures import Picture
 
-_MARKS = (("o", "black"), ("^", "#BF5E13"), ("x", "#243CAD"), ("s", "#148C5D"))
+_MARKS = "o^xs"  # in black: the course's colors stand for other things
 _MOST_MARKS = 30
 _ROOM = 5  # times the line's highest loss: up to there a curve is followed
 
@@ -37,12 +37,12 @@ def loss_curves(curves: Mapping[str, Sequence[float]], title: str) -> Picture:
     axes = drawing.add_subplot()
     axes.plot(_steps(line), line, color="#6E6E6E", lw=2, label=first)
     highest = _ROOM * max(line)
-    for (label, losses), (mark, color) in zip(others, _MARKS, strict=False):
+    for (label, losses), mark in zip(others, _MARKS, strict=False):
         seen = _followed(losses, highest)
         label += "" if len(seen) == len(losses) else f" (leaves at step {len(seen) + 1})"
-        axes.plot(_steps(seen), seen, mark, color=color, ms=5, markerfacecolor="none", label=label,
+        axes.plot(_steps(seen), seen, mark, color="black", ms=5, markerfacecolor="none", label=label,
                   markevery=math.ceil(len(seen) / _MOST_MARKS) or 1)  # fmt: skip
-    axes.set(xlabel="step", ylabel="loss (nats)", yscale="log", xlim=(0, None))
+    axes.set(xlabel="step", ylabel="loss", yscale="log", xlim=(0, None))
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
