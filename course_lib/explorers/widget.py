@@ -129,8 +129,9 @@ class Explorer(widgets.VBox):
         with _one_at_a_time:
             while (choice := self.choice) != self._shown:
                 self._drawing.show(choice)
-                self.picture.value = self._canvas.png()
-                self.picture.tooltip = self._drawing.figure.description
+                with self.picture.hold_sync():  # in one message: each of two would show the picture anew
+                    self.picture.value = self._canvas.png()
+                    self.picture.tooltip = self._drawing.figure.description
                 self.numbers.value = self._readout(choice).html()
                 self._shown = choice
 
