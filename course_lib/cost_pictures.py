@@ -110,7 +110,7 @@ def beside_the_limit(
     axes.set(xlim=(0, 1.38 * longest), ylim=(row - 1.4, -1.3), xlabel="time of one all-reduce (s)")
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_title(title, loc="left", fontsize=10)
+    axes.set_title(title, loc="left", fontsize=10, wrap=True)
     return drawing
 
 
@@ -127,7 +127,7 @@ def fitted(
     if measured.keys() != fits.keys():
         raise ValueError(f"fits={list(fits)}: expected the labels of measured, {list(measured)}")
     drawing = page_wide(
-        3.6, f"Times of the ring on {ranks} ranks over the size of the tensor, on {len(measured)} "
+        3.9, f"Times of the ring on {ranks} ranks over the size of the tensor, on {len(measured)} "
         "kinds of links: points, and the line fitted to each. It begins at the time of the messages alone.",
     )  # fmt: skip
     axes = drawing.add_subplot()
@@ -141,7 +141,8 @@ def fitted(
     axes.set(xlim=(0, end / _MIB), xlabel="size of the tensor (MiB)", ylabel="time of one all-reduce (s)")
     axes.set_ylim(0, None)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="upper left", frameon=False, fontsize=_FONT_SIZE)
+    # Below, since labels that say where points were recorded are nearly as wide as the page.
+    drawing.legend(loc="outside lower center", ncols=1, frameon=False, fontsize=_FONT_SIZE)
     axes.set_title(title, loc="left", fontsize=10)
     return drawing
 

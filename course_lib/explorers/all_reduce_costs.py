@@ -341,8 +341,8 @@ def _named_rate(rate: float) -> str:
     return rate_text(rate) + (f": {_RATES[rate]}" if rate in _RATES else "")
 
 
-_NAMED_SIZES = {_GPT_2: "GPT-2 small's gradients", _LLAMA: "Llama-2-7B's gradients"}  # in bf16
-_INFINIBAND = {25e9: "InfiniBand HDR", 50e9: "InfiniBand NDR", 100e9: "InfiniBand XDR"}  # ml-engineering
+_NAMED_SIZES = {_GPT_2: "GPT-2 small", _LLAMA: "Llama-2-7B"}  # their gradients in bf16
+_INFINIBAND = {25e9: "IB HDR", 50e9: "IB NDR", 100e9: "IB XDR"}  # InfiniBand; rates of ml-engineering
 _RATES = {
     50e6: "400 Mbit/s", 125e6: "1 Gbit/s", 1.25e9: "10 Gbit/s", 12.5e9: "100 Gbit/s", **_INFINIBAND,
     **{card.link_bandwidth: card.sources["link_bandwidth"].partition(",")[0] for card in ACCELERATORS.values()

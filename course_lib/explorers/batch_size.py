@@ -393,5 +393,5 @@ _SEQUENCES = [n for n in _COUNTS if n <= MOST_SEQUENCES]
 _LOSSES = [2 + step / 4 for step in range(17)]
 _RATES = [rate * 1e6 / 8 for rate in (100, 400, 1000, 10_000, 25_000, 100_000, 200_000, 400_000)]
 _FLOPS = [float(f"{digit}e{power}") for power in range(10, 14) for digit in (1, 3)]
-_CARDS = {0.4 * ACCELERATORS[name].bf16_flops: f"40% of {ACCELERATORS[name].name}"
-          for name in ("a100-80gb", "h100-sxm", "b200")}  # fmt: skip
+_CARDS = {0.4 * ACCELERATORS[card].bf16_flops: f"40% of {name}"
+          for card, name in (("a100-80gb", "A100"), ("h100-sxm", "H100 SXM"), ("b200", "B200"))}

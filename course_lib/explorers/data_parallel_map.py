@@ -326,7 +326,7 @@ def explorer(start: Choice = Choice()) -> Explorer:  # noqa: B008 (frozen)
     for name, (text, stops) in _STOPS.items():
         value = getattr(start, name)
         texts = {each: text(each) for each in _with(stops, value)}
-        controls[name] = selection(texts, value, _DESCRIPTIONS[name])
+        controls[name] = selection(texts, value, _DESCRIPTIONS[name], "10em")
     return Explorer(Drawing(), controls, Choice, readout)
 
 

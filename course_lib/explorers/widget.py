@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import ipywidgets as widgets
 from matplotlib.artist import Artist
+from traitlets import Unicode
 
 from course_lib.explorers.fast_canvas import FastCanvas
 from course_lib.pictures import Picture
@@ -79,6 +80,15 @@ def _html_row(tag: str, cells: Sequence[str], style: str = "") -> str:
     return f"<tr>{inside}</tr>"
 
 
+class DescribedImage(widgets.Image):
+    """An Image that may have a tooltip, which is read aloud where an image has no alt text, as here.
+
+    In the browser, ipywidgets 8 shows the tooltip of a widget only if it also has a description.
+    """
+
+    description = Unicode().tag(sync=True)
+
+
 class Explorer(widgets.VBox):
     """Controls above a picture and its readout, all updated in place.
 
@@ -98,7 +108,7 @@ class Explorer(widgets.VBox):
         self._canvas = FastCanvas(drawing.figure, drawing.changing)
         self._shown: Any = None
         width = round(drawing.figure.get_figwidth() * drawing.figure.dpi)
-        self.picture = widgets.Image(layout=widgets.Layout(width=f"{width}px"))
+        self.picture = DescribedImage(layout=widgets.Layout(width=f"{width}px"))
         # Else its longest sentence decides how wide it is, and it never stands beside the picture.
         self.numbers = widgets.HTML(layout=widgets.Layout(flex="1 1 440px"))
         for control in controls.values():
@@ -119,7 +129,9 @@ class Explorer(widgets.VBox):
         with _one_at_a_time:
             while (choice := self.choice) != self._shown:
                 self._drawing.show(choice)
-                self.picture.value = self._canvas.png()
+                with self.picture.hold_sync():  # in one message: each of two would show the picture anew
+                    self.picture.value = self._canvas.png()
+                    self.picture.tooltip = self._drawing.figure.description
                 self.numbers.value = self._readout(choice).html()
                 self._shown = choice
 

@@ -143,8 +143,9 @@ def _has_lanes(spans: Sequence[Span]) -> bool:
 
 
 def _draw_row(axes: Axes, row: _Row, scale: _Scale) -> None:
+    crowded = _is_crowded(row.spans, scale)
     for span in row.spans:  # what lies within another comes after it
-        _draw(axes, span, row.at, scale)
+        _draw(axes, span, row.at, scale, crowded)
     for name, start, end in _passes(row.spans):
         left, width = scale.place(Span(0, "compute", name, start, end))
         top = row.at - _BAR_HEIGHT / 2 - 0.1
@@ -153,7 +154,13 @@ def _draw_row(axes: Axes, row: _Row, scale: _Scale) -> None:
             axes.text(left + width / 2, top - 0.05, name, ha="center", va="bottom", fontsize=_SMALL_FONT_SIZE)
 
 
-def _draw(axes: Axes, span: Span, row: float, scale: _Scale) -> None:
+def _is_crowded(spans: Sequence[Span], scale: _Scale) -> bool:
+    """Whether a bar can hold its short name only: then all of its row get theirs, so that they look alike."""
+    widths = ((_labels(span), scale.place(span)[1]) for span in spans)
+    return any(scale.holds(names[-1], width) and not scale.holds(names[0], width) for names, width in widths)
+
+
+def _draw(axes: Axes, span: Span, row: float, scale: _Scale, crowded: bool) -> None:
     color = color_of(span.kind)
     left, width = scale.place(span)
     apart = width > _NARROW * scale.length and (_pass_of(span) or span.lane != LANES[0])
@@ -162,12 +169,11 @@ def _draw(axes: Axes, span: Span, row: float, scale: _Scale) -> None:
     if span.kind == "idle":
         axes.barh(row, width, left=left, height=_BAR_HEIGHT, fill=False, hatch=IDLE_HATCH,
                   edgecolor=HATCH_COLOR, linewidth=0)  # fmt: skip
-    for label in _labels(span):
-        if scale.holds(label, width):
-            background = {"facecolor": color, "edgecolor": "none", "pad": 1.5}
-            axes.text(left + width / 2, row, label, ha="center", va="center", fontsize=_FONT_SIZE,
-                      color=ink_on(color), bbox=background)  # fmt: skip
-            return
+    label = _labels(span)[-1 if crowded else 0]
+    if scale.holds(label, width):
+        background = {"facecolor": color, "edgecolor": "none", "pad": 1.5}
+        axes.text(left + width / 2, row, label, ha="center", va="center", fontsize=_FONT_SIZE,
+                  color=ink_on(color), bbox=background)  # fmt: skip
 
 
 def _labels(span: Span) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from course_lib.explorers.batch_size import Choice, readout
+from course_lib.explorers.batch_size import Choice, figure, readout
 from tests.browser.explorer_page import control, picture, shown_rows, write_notebook
 from tools.lab_browser import open_notebook
 from tools.slider_to_picture import press
@@ -40,6 +40,7 @@ def assert_numbers(opened, choice):
 def test_it_shows_a_picture_and_the_librarys_numbers(opened):
     assert picture(opened).count() == 1
     assert picture(opened).evaluate("image => image.naturalWidth") == 740
+    assert picture(opened).get_attribute("title") == figure(Choice()).description
     assert_numbers(opened, Choice())
 
 

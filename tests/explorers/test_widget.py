@@ -21,6 +21,7 @@ class Bar:
     def show(self, choice):
         self.shown.append(choice)
         self.changing[0].set_height(choice)
+        self.figure.description = f"a bar of {choice}"
 
 
 @pytest.fixture
@@ -56,6 +57,13 @@ def test_a_move_changes_picture_and_numbers_in_place(explorer):
     assert explorer.children is children and len(children[1].children) == 2
     slider(explorer).value = 3
     assert explorer.picture.value == before
+
+
+def test_its_picture_says_in_words_what_it_shows(explorer):
+    """As its tooltip: ipywidgets gives an image no alt text."""
+    assert explorer.picture.tooltip == "a bar of 3"
+    slider(explorer).value = 7
+    assert explorer.picture.tooltip == "a bar of 7"
 
 
 def test_what_is_shown_already_is_not_drawn_again(explorer, bar):

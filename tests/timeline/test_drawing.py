@@ -73,6 +73,15 @@ def test_names_are_as_long_as_their_bars_allow():
     assert {"0", "11"} <= set(crowded) and "layers.0" not in crowded and "bucket 0" not in crowded
 
 
+def test_a_row_has_long_names_or_short_ones():
+    """Where the forward pass has room for "3" only, the backward pass, which takes longer, says "3", too."""
+    passes = [Span(0, "compute", f"forward layers.{layer}", layer, layer + 1) for layer in range(4)]
+    passes += [Span(0, "compute", f"backward layers.{3 - i}", 4 + 6 * i, 10 + 6 * i) for i in range(4)]
+    assert "layers.3" in texts(timeline.figure(passes[4:], ""))
+    shown = [text for text in texts(timeline.figure(passes, "")) if text not in ("forward", "backward")]
+    assert sorted(shown) == sorted(2 * ["0", "1", "2", "3"])
+
+
 def test_equal_bars_are_named_alike():
     """A 1 takes less ink than a 4, and must not be named alone."""
     for micro_batches in range(1, 6):
