@@ -271,7 +271,7 @@ def processes_of(user):
 @LONG
 def test_many_processes_that_share_a_lot_of_memory_are_stopped(learner, jails):
     player = Player(7_001, JailLimits(memory=1 << 30))
-    text = neighbors("held = bytearray(os.urandom(1 << 20) * 300)", "time.sleep(60)")
+    text = neighbors("held = bytearray(os.urandom(1 << 20) * 500)", "time.sleep(60)")
     part = learner("00").answer(neighbors=text).part(player, "neighbors")
     player.close()
     assert part.points == 0

@@ -116,11 +116,16 @@ def test_nothing_races():
     assert found == []
 
 
-@pytest.mark.parametrize("forgotten", ["wait", *(pytest.param(each, marks=pytest.mark.long)
-                                                for each in ("follow", "reopen"))])  # fmt: skip
+@pytest.mark.parametrize("forgotten", ["wait", pytest.param("follow", marks=pytest.mark.long)])
 def test_each_wait_is_needed(forgotten):
     [(_, found)] = ranks.run(steps_on_streams, 1, forgotten, device="cpu")
     assert found
+
+
+@pytest.mark.long
+def test_a_second_backward_pass_must_wait_for_what_the_first_has_started():
+    with pytest.raises(ranks.RankFailed, match="was changed while it was being averaged"):
+        ranks.run(steps_on_streams, 1, "reopen", device="cpu")
 
 
 def groups_of_the_ring():
