@@ -8,6 +8,7 @@ expects, so that what is read by other means than an operator is wrong.
 
 from __future__ import annotations
 
+import functools
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -92,10 +93,10 @@ class UnderWay(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
-        name = func.name().partition("::")[2].partition(".")[0]
-        if func.namespace == "c10d" or name in COLLECTIVES.values():
+        name, is_communication, reads = _looked_at(func)
+        if is_communication:
             self._note_collective(name, args)
-        elif self._posted and not func.is_view and name not in _READ_NOTHING:
+        elif self._posted and reads:
             self._note_reading(tree_leaves((args, kwargs)))
         return func(*args, **kwargs)
 
@@ -113,6 +114,14 @@ class UnderWay(TorchDispatchMode):
         for number, posted in self._meeting(spans):
             if posted.kind == "recv":
                 self.faults.setdefault(number, READ)
+
+
+@functools.cache  # a training step has thousands of operators
+def _looked_at(operator: Any) -> tuple[str, bool, bool]:
+    """An operator's name, whether it communicates, and whether it reads the elements of tensors."""
+    name = operator.name().partition("::")[2].partition(".")[0]
+    is_communication = operator.namespace == "c10d" or name in COLLECTIVES.values()
+    return name, is_communication, not operator.is_view and name not in _READ_NOTHING
 
 
 def _unexpected(dtype: torch.dtype) -> float:

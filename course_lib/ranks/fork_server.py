@@ -14,6 +14,7 @@ import atexit
 import contextlib
 import ctypes
 import gc
+import importlib
 import json
 import os
 import select
@@ -25,6 +26,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
@@ -71,6 +73,7 @@ class ForkServer:
         self._lines = ours.makefile("r", encoding="utf-8")
         self._lock = threading.Lock()
         self._requests = 0
+        self._imported: set[str] = set()
         try:
             self.folder = Path(self._receive(0)["folder"])
         except BaseException:  # interrupted, say: nobody else knows of the process yet
@@ -89,6 +92,13 @@ class ForkServer:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    def import_beforehand(self, modules: Iterable[str]) -> None:
+        """Import those that were not asked for before."""
+        new = set(modules) - self._imported
+        if new:
+            self._ask({"import": sorted(new)})
+            self._imported |= new
 
     def start(self, folder: Path, ranks: int) -> None:
         """Start ranks that find all they need in the folder."""
@@ -203,6 +213,8 @@ class _Server:
     def _do(self, request: dict) -> None:
         if "start" in request:
             self._start(request["start"], request["ranks"])
+        elif "import" in request:
+            _import(request["import"])
         elif "stacks" in request:
             for pid in self._ranks_of(request["stacks"]):
                 if self._ranks[pid][1] is not None:
@@ -283,6 +295,13 @@ class _Server:
                 _kill(pid)
             self._reap()
             time.sleep(0.001)
+
+
+def _import(modules: list[str]) -> None:
+    for module in modules:
+        with contextlib.suppress(Exception):  # ranks that need it say what is wrong
+            importlib.import_module(module)
+    gc.freeze()
 
 
 def seal() -> None:

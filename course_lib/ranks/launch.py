@@ -10,7 +10,7 @@ import contextlib
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,14 @@ def call(
         one_call = Run(starter, files, ranks, limits, plain)
         one_call.prepare(found, links, function, args, kwargs)
         return one_call.results()
+
+
+def import_beforehand(modules: Iterable[str]) -> None:
+    """Have modules imported once, by the process that starts ranks, and not by each rank of each later call.
+
+    For modules that start no threads and leave GPUs alone.  Where ranks are not forked, each imports them.
+    """
+    _get_starter().import_beforehand(modules)
 
 
 _starter: Starter | None = None

@@ -14,7 +14,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -46,6 +46,8 @@ class Starter(Protocol):
 
     @property
     def is_usable(self) -> bool: ...
+
+    def import_beforehand(self, modules: Iterable[str]) -> None: ...
 
     def start(self, folder: Path, ranks: int) -> None: ...
 

@@ -18,19 +18,21 @@ from course_lib.checks.values import Tensor
 
 WORLD_SIZES = (1, 2, 3, 4, 5)
 _STEPS, _RATE, _SHAPE = 2, 0.5, (4, 2)  # classes, features
+_FEW = 3  # ranks
 
 
 def _draw(ranks: int) -> list[Case]:
-    return [
+    """More ranks take long, so they leave out a case that no mistake fails which others do not fail, too."""
+    cases = [
         _case(ranks, "K = 1", 1, range(1, 7), late_rank=ranks - 1),
         _case(ranks, "K = 2", 2, (1, 3)),
         _case(ranks, "K = 3", 3, range(2, 8), dtype="float32"),
-        _case(ranks, "K = 2, equally many", 2, (4,)),
         _case(ranks, "K = 3", 3, (0, 5, 2), late_rank=0),
         # 2,049 tokens on each rank: with 1 to 5 ranks float16 rounds their number, and so does bfloat16.
         _case(ranks, "K = 2, long ones", 2, (901, 1148), step=1.0),
         _case(ranks, "K = 4", 4, (0, 1, 6, 3), secret=True),
     ]
+    return cases if ranks > _FEW else [*cases, _case(ranks, "K = 2, equally many", 2, (4,))]
 
 
 def _case(
