@@ -18,12 +18,13 @@ also if this can't be told in the end: ranks need the machine for themselves.
 from __future__ import annotations
 
 import argparse
-import math
 import statistics
 import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+
+import certainty
 
 from course_lib import links, measurements, overlap_timing
 from course_lib.buckets import MIB
@@ -39,15 +40,8 @@ ROUNDS, MOST_ROUNDS, MOST, MOST_MS = 8, 24, 0.10, 50
 COLUMNS = ("compute", "hidden", "exposed", "predicted", "measured")
 
 
-def uncertainty(ratios: Sequence[float]) -> float:
-    """The median's standard error, as a share of it; from the quartiles, which few odd rounds move little."""
-    first, middle, third = statistics.quantiles(ratios, n=4)
-    return 1.2533 * (third - first) / 1.349 / math.sqrt(len(ratios)) / middle
-
-
 def judged(ratios: Sequence[float]) -> str:
-    off, error = abs(statistics.median(ratios) - 1), uncertainty(ratios)
-    return "ok" if off + error <= MOST else "!!" if off - error > MOST else "can't be told"
+    return certainty.judged(ratios, 1 - MOST, 1 + MOST)
 
 
 def measured(rate: str, count: int, micro_batches: int) -> list[Result]:
@@ -62,7 +56,7 @@ def measured(rate: str, count: int, micro_batches: int) -> list[Result]:
             new._replace(predicted=[*old.predicted, *new.predicted], seconds=[*old.seconds, *new.seconds])
             for old, new in zip(found, more, strict=True)
         ] if found else more  # fmt: skip
-        if all(judged(result.ratios) != "can't be told" for result in found):
+        if all(judged(result.ratios) != certainty.OPEN for result in found):
             break
     return found
 
@@ -74,10 +68,10 @@ def _row(result: Result, where: str) -> bool:
     times = (step.backward_end, step.hidden_seconds, step.exposed_seconds, step.seconds,
              statistics.median(result.seconds))  # fmt: skip
     columns = "".join(f"{1e3 * seconds:10.1f}" for seconds in times)
-    compared = f"{len(result.ratios):7} {ratio:10.3f} ±{uncertainty(result.ratios):.3f} {verdict}"
+    compared = f"{len(result.ratios):7} {ratio:10.3f} ±{certainty.uncertainty(result.ratios):.3f} {verdict}"
     settings = f"{where} {result.bucket_mb:5g} {result.name:>14} {len(step.buckets):8}"
     print(f"{settings}{columns} {compared}", flush=True)
-    return verdict == "ok"
+    return verdict == certainty.OK
 
 
 def compare(count: int, rates: Sequence[int]) -> list[bool]:

@@ -25,6 +25,7 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import all_reduce  # noqa: E402 - the benchmarks beside this one
+import certainty  # noqa: E402
 import checks  # noqa: E402
 import explorers  # noqa: E402
 import noise_meter  # noqa: E402
@@ -81,8 +82,10 @@ def overlapping() -> Iterator[Row]:
     for count, on in ((2, None), (4, None), (2, overlap.SLOW), (4, overlap.SLOW)):
         steps = overlap.measure(count, on, 8)
         for name in (overlap.SAME, overlap.RING):
+            ratios, most = steps.ratios(name), overlap.MOST if overlap.has_bar(name, on) else None
             what = f"step / DDP's: {name}, {count} ranks, {on.label if on else 'loopback'}"
-            yield Row.at_most(what, steps.ratio(name), overlap.MOST if overlap.has_bar(name, on) else None)
+            row = Row.at_most(what, statistics.median(ratios), most)
+            yield row._replace(measured=f"{row.measured} ± {certainty.uncertainty(ratios):.2f}")
     found = overlap.hidden(2, overlap.SLOW, overlap.measure(2, overlap.SLOW, 24))
     least = overlap.HIDDEN if found.fits else None
     yield Row("communication hidden, but for the last bucket's, 2 ranks", f"{found.share:.0%}",
@@ -91,10 +94,10 @@ def overlapping() -> Iterator[Row]:
 
 def predicting() -> Iterator[Row]:
     for result in overlap_prediction.measured("400mbit", 2, 1):
-        ratio, error = statistics.median(result.ratios), overlap_prediction.uncertainty(result.ratios)
+        ratio, error = statistics.median(result.ratios), certainty.uncertainty(result.ratios)
         yield Row(f"predicted / measured step, {result.name}, buckets of {result.bucket_mb:g} MiB",
                   f"{ratio:.2f} ± {error:.2f}", f"1 ± {overlap_prediction.MOST:.2f}",
-                  overlap_prediction.judged(result.ratios) == "ok")  # fmt: skip
+                  overlap_prediction.judged(result.ratios) == certainty.OK)  # fmt: skip
     took, most = overlap_prediction.milliseconds_of_simulating(), overlap_prediction.MOST_MS
     yield Row.at_most("simulating a step of 4,096 ranks with 200 buckets", took, most, "{:.1f} ms")
 

@@ -12,6 +12,7 @@ from course_lib.working_copy import COURSE_ROOT
 
 sys.path.insert(0, str(COURSE_ROOT / "benchmarks"))
 try:
+    import certainty
     import overlap_prediction
     import results
 finally:
@@ -66,6 +67,6 @@ def test_the_error_of_a_median_is_that_of_normal_samples():
     """Of 400 samples of a normal distribution of width 0.1, the median's standard error is 0.1253 / 20."""
     generator = random.Random(0)
     errors = [
-        overlap_prediction.uncertainty([generator.gauss(1, 0.1) for _ in range(400)]) for _ in range(50)
+        certainty.uncertainty([generator.gauss(1, 0.1) for _ in range(400)]) for _ in range(50)
     ]
     assert sum(errors) / 50 == pytest.approx(0.1 * 1.2533 / 20, rel=0.05)

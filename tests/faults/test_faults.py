@@ -39,7 +39,8 @@ def test_fault(scenario: Scenario, capsys):
 
 def test_the_report_is_the_same_every_time(capsys):
     by_name = {scenario.name: scenario for scenario in SCENARIOS}
-    for name in ("raise_on_one", "leave_with_os_exit", "receive_more_than_is_sent", "skip_a_collective"):
+    # Ranks have met before one is killed: of one that leaves at once, others may not even have heard yet.
+    for name in ("raise_on_one", "be_killed", "receive_more_than_is_sent", "skip_a_collective"):
         assert len({run(by_name[name], capsys) for _ in range(3)}) == 1
 
 

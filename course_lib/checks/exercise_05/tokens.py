@@ -32,7 +32,9 @@ def _draw(ranks: int) -> list[Case]:
         _case(ranks, "K = 2, long ones", 2, (901, 1148), step=1.0),
         _case(ranks, "K = 4", 4, (0, 1, 6, 3), secret=True),
     ]
-    return cases if ranks > _FEW else [*cases, _case(ranks, "K = 2, equally many", 2, (4,))]
+    if ranks <= _FEW:
+        cases.insert(3, _case(ranks, "K = 2, equally many", 2, (4,)))
+    return cases
 
 
 def _case(

@@ -34,7 +34,9 @@ def _draw(ranks: int) -> list[Case]:
         _case(ranks, 2, range(1, 3), of_norm=1 / 0.8),
         _case(ranks, 5, range(3, 6), secret=True),
     ]
-    return cases if ranks > _FEW else [*cases, _case(ranks, 3, range(4, 7))]
+    if ranks <= _FEW:
+        cases.insert(3, _case(ranks, 3, range(4, 7)))
+    return cases
 
 
 def _case(
