@@ -25,10 +25,6 @@ MOST_HANGS = 2  # then the other world sizes are left out; one function without 
 CASE_BEGINS = "\x1f"  # a line that no learner prints
 # Where a learner's function is called.
 CALLS = ("in <lambda>, playing.py", "in call, training.py", "in call, given.py")
-# They import torch, which the notebook need not do.
-_ONLY_IN_RANKS = ("course_lib.checks.recorder", *(
-    f"course_lib.checks.exercise_{number}.training" for number in ("05", "06", "08")
-))  # fmt: skip
 _LATE_SECONDS = 0.02  # long for ranks that begin together; what does not wait is seen by other means, too
 
 
@@ -94,8 +90,7 @@ def run(
     in_rank: Callable, size: int, arguments: tuple, limits: launch.Limits, plain: bool = False
 ) -> tuple[list, ranks.RanksError | ValueError | None, str]:
     """What ranks return, [] after an error; the error; and what they print."""
-    own = (name for name in list(sys.modules) if name.startswith("course_lib.checks."))
-    launch.import_beforehand([*own, *_ONLY_IN_RANKS])
+    launch.import_beforehand(_needed_in_ranks())
     printed = io.StringIO()  # what the learner's function prints is shown only when it is wrong
     try:
         with contextlib.redirect_stdout(printed):
@@ -104,6 +99,14 @@ def run(
     except (ranks.RanksError, ValueError) as error:
         return [], error, printed.getvalue()
     return results, None, printed.getvalue()
+
+
+def _needed_in_ranks() -> list[str]:
+    """The checks' modules that are here, and those that are not, since they import torch: the recorder, and
+    the training of an exercise, if it has any."""
+    here = [name for name in list(sys.modules) if name.startswith("course_lib.checks.")]
+    exercises = [name for name in here if re.fullmatch(r".*\.exercise_\d\d", name)]
+    return [*here, "course_lib.checks.recorder", *(f"{name}.training" for name in exercises)]
 
 
 def play_in_rank(function: Callable, calls: Sequence[Sequence[Call]]) -> list[Played]:

@@ -299,7 +299,7 @@ class _Server:
 
 def _import(modules: list[str]) -> None:
     for module in modules:
-        with contextlib.suppress(Exception):  # ranks that need it say what is wrong
+        with contextlib.suppress(Exception):  # it may not exist; a rank that needs it says what is wrong
             importlib.import_module(module)
     gc.freeze()
 
