@@ -1,6 +1,6 @@
 """The simulator's step times against measured ones on real links: a gate, and a report for more ranks.
 
-    python benchmarks/overlap_prediction.py               # N = 2 and 4, some ten minutes
+    python benchmarks/overlap_prediction.py               # N = 2 and 4, some twenty minutes
     python benchmarks/overlap_prediction.py --ranks 8     # reported only, without a bar
 
 Three rates, three bucket sizes, K = 1 and 4 micro-batches, the course's buckets and torch's DDP.  As

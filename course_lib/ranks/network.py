@@ -23,6 +23,10 @@ from course_lib.ranks.errors import RanksError
 DEVICE = "e0"  # the rank's end of its link
 MTU = 9000  # jumbo frames: with 1500 bytes, headers would take 4% of the link
 QUEUE = 16 << 20  # bytes that may wait at a link's end before packets are lost
+# How TCP finds its rate: each kernel has this way, and it slows down only after a loss, of which there is none.
+# The machine's own may be BBR.  It takes the pauses between messages for a slow link, and the same all-reduce
+# then takes up to a third longer at one time than at another.
+CONGESTION_CONTROL = "reno"
 SECONDS_TO_MAKE = 30
 
 
@@ -95,8 +99,10 @@ def _make(links: list[RankLink]) -> list[int]:
     limits = [_tc(f"v{rank}", link) for rank, link in enumerate(links)]
     for rank, (end, link) in enumerate(zip(ends, links, strict=True)):
         _set_network(end)  # commands started now run in this namespace
-        address = f"10.0.0.{rank + 1}/24"
-        _ip("link set lo up", f"address add {address} dev {DEVICE}", f"link set {DEVICE} up").finish()
+        address = f"10.0.0.{rank + 1}"
+        _ip("link set lo up", f"address add {address}/24 dev {DEVICE}", f"link set {DEVICE} up",
+            f"route change 10.0.0.0/24 dev {DEVICE} proto kernel scope link src {address} "
+            f"congctl {CONGESTION_CONTROL}").finish()  # fmt: skip
         limits.append(_tc(DEVICE, link))
     _set_network(hub)
     for limit in limits:
