@@ -33,9 +33,9 @@ def predict(name: str, value: float | None, unit: str) -> None:
     sentence that says what was expected.
     """
     if value is None:
-        print(f"no prediction yet: put your number in place of None, in {unit}")
+        print(f"no prediction yet: put your number in place of None. Its unit: {unit}")
     elif not _is_number(value):
-        print(f"{name}: {value!r} is not a prediction. It must be a number, in {unit}, without quotes.")
+        print(f"{name}: {value!r} is not a prediction. It must be a number without quotes. Its unit: {unit}")
     else:
         with _store() as entries:
             note = _add(entries.setdefault(name, {"history": []}), float(value), unit)

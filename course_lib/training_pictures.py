@@ -17,12 +17,13 @@ _MOST_MARKS = 30
 _ROOM = 5  # times the line's highest loss: up to there a curve is followed
 
 
-def loss_curves(curves: Mapping[str, Sequence[float]], title: str) -> Picture:
+def loss_curves(curves: Mapping[str, Sequence[float]], title: str, loss: str) -> Picture:
     """Draw losses over steps, on a logarithmic scale: the first curve as a line, up to four more as marks.
 
-    ``curves``: label -> loss after each step, above 0.  A loss that is infinite, no number, or far above all
-    of the first curve's, leaves the picture, and the legend says at which step.  Raises ValueError for no
-    curve, too many, or a first one that is not all finite and above 0.
+    ``curves``: label -> loss after each step, above 0.  ``loss``: what it is called, with its unit.  A loss
+    that is infinite, no number, or far above all of the first curve's, leaves the picture, and the legend
+    says at which step.  Raises ValueError for no curve, too many, or a first one that is not all finite and
+    above 0.
     """
     from matplotlib.ticker import LogLocator, NullLocator
 
@@ -33,7 +34,7 @@ def loss_curves(curves: Mapping[str, Sequence[float]], title: str) -> Picture:
     (first, line), *others = curves.items()
     if not line or not all(0 < loss < math.inf for loss in line):
         raise ValueError(f"curves[{first!r}]: expected losses that are all finite and above 0")
-    drawing = page_wide(3.6, _description(title, curves))
+    drawing = page_wide(3.6, _description(title, curves, loss))
     axes = drawing.add_subplot()
     axes.plot(_steps(line), line, color="#6E6E6E", lw=2, label=first)
     highest = _ROOM * max(line)
@@ -42,7 +43,7 @@ def loss_curves(curves: Mapping[str, Sequence[float]], title: str) -> Picture:
         label += "" if len(seen) == len(losses) else f" (leaves at step {len(seen) + 1})"
         axes.plot(_steps(seen), seen, mark, color="black", ms=5, markerfacecolor="none", label=label,
                   markevery=math.ceil(len(seen) / _MOST_MARKS) or 1)  # fmt: skip
-    axes.set(xlabel="step", ylabel="loss", yscale="log", xlim=(0, None))
+    axes.set(xlabel="step", ylabel=loss, yscale="log", xlim=(0, None))
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -52,10 +53,10 @@ def loss_curves(curves: Mapping[str, Sequence[float]], title: str) -> Picture:
     return drawing
 
 
-def _description(title: str, curves: Mapping[str, Sequence[float]]) -> str:
+def _description(title: str, curves: Mapping[str, Sequence[float]], loss: str) -> str:
     first, *others = curves
     marks = f", and as marks {', '.join(others)}" if others else ""
-    return f"{title}: loss over steps, on a logarithmic scale. As a line {first}{marks}."
+    return f"{title}: {loss} over steps, on a logarithmic scale. As a line {first}{marks}."
 
 
 def _steps(losses: Sequence[float]) -> range:

@@ -23,9 +23,9 @@ from course_lib.ranks.errors import RanksError
 DEVICE = "e0"  # the rank's end of its link
 MTU = 9000  # jumbo frames: with 1500 bytes, headers would take 4% of the link
 QUEUE = 16 << 20  # bytes that may wait at a link's end before packets are lost
-# How TCP finds its rate: each kernel has this way, and it slows down only after a loss, of which there is none.
-# The machine's own may be BBR.  It takes the pauses between messages for a slow link, and the same all-reduce
-# then takes up to a third longer at one time than at another.
+# How TCP finds its rate: each kernel has this way, and it slows down only after a loss, of which there is
+# none.  The machine's own may be BBR.  It takes the pauses between messages for a slow link, and the same
+# all-reduce then takes up to a third longer at one time than at another.
 CONGESTION_CONTROL = "reno"
 SECONDS_TO_MAKE = 30
 

@@ -44,7 +44,7 @@ def test_a_prediction_is_stored_with_its_time(copy, capsys):
 
 def test_none_stores_nothing(copy, capsys):
     predict("x", None, "s")
-    assert capsys.readouterr().out == "no prediction yet: put your number in place of None, in s\n"
+    assert capsys.readouterr().out == "no prediction yet: put your number in place of None. Its unit: s\n"
     assert not (copy / "predictions.json").exists()
 
 
@@ -52,7 +52,7 @@ def test_none_stores_nothing(copy, capsys):
 def test_what_is_no_number_is_refused_in_one_line(copy, capsys, value):
     predict("x", value, "s")
     printed = capsys.readouterr().out
-    assert printed == f"x: {value!r} is not a prediction. It must be a number, in s, without quotes.\n"
+    assert printed == f"x: {value!r} is not a prediction. It must be a number without quotes. Its unit: s\n"
     assert not (copy / "predictions.json").exists()
 
 

@@ -13,7 +13,7 @@ from course_lib.checks.exercise_05.simulated import Counts, Trained, Way, norm, 
 from course_lib.checks.exercise_05.traffic import synchronized_once
 from course_lib.checks.part import Attempt, Case, Part
 
-_STEPS, _RATE, _SHAPE = 3, 0.05, (3, 5)
+_STEPS, _RATE, _SHAPE = 2, 0.05, (3, 5)
 _MOST = problem.MORE  # the place of max_norm among the arguments
 
 
@@ -21,7 +21,7 @@ def _draw(ranks: int) -> list[Case]:
     return [
         _case(ranks, "K = 1", 1, 2, late_rank=ranks - 1),
         _case(ranks, "K = 3", 3, 2),
-        _case(ranks, "K = 4", 4, 1, dtype="float32", late_rank=0),
+        _case(ranks, "K = 4", 4, 1, dtype="float32"),
         _case(ranks, "K = 4", 4, 1, of_norm=0.4),
         # The first step's gradient has 0.8 of the largest norm, so nothing is clipped.
         _case(ranks, "K = 2", 2, 3, of_norm=1 / 0.8),

@@ -17,7 +17,7 @@ from course_lib.checks.part import Case, Compared, Part
 from course_lib.checks.values import Tensor
 
 WORLD_SIZES = (1, 2, 3, 4, 5)
-_STEPS, _RATE, _SHAPE = 2, 0.5, (4, 2)  # classes, features
+_RATE, _SHAPE = 0.5, (4, 2)  # classes, features
 _FEW = 3  # ranks
 
 
@@ -27,9 +27,9 @@ def _draw(ranks: int) -> list[Case]:
         _case(ranks, "K = 1", 1, range(1, 7), late_rank=ranks - 1),
         _case(ranks, "K = 2", 2, (1, 3)),
         _case(ranks, "K = 3", 3, range(2, 8), dtype="float32"),
-        _case(ranks, "K = 3", 3, (0, 5, 2), late_rank=0),
+        _case(ranks, "K = 3", 3, (0, 5, 2)),
         # 2,049 tokens on each rank: with 1 to 5 ranks float16 rounds their number, and so does bfloat16.
-        _case(ranks, "K = 2, long ones", 2, (901, 1148), step=1.0),
+        _case(ranks, "K = 2, long ones", 2, (901, 1148), steps=1, multiples_of=1.0),
         _case(ranks, "K = 4", 4, (0, 1, 6, 3), secret=True),
     ]
     if ranks <= _FEW:
@@ -39,22 +39,22 @@ def _draw(ranks: int) -> list[Case]:
 
 def _case(
     ranks: int, title: str, accumulated: int, counts: Sequence[int], dtype: str = "float64",
-    step: float = 1 / 8, **more,
+    steps: int = 2, multiples_of: float = 1 / 8, **more,
 ) -> Case:  # fmt: skip
-    """Micro-batches with ``counts`` tokens, in turn or, of a long range, drawn; ``step``: of inputs."""
+    """Micro-batches with ``counts`` tokens, in turn or, of a range, drawn; ``multiples_of``: inputs are."""
     seed, features = f"tokens {ranks} {accumulated} {counts}", _SHAPE[1]
     model = problem.draw_model(dtype, _SHAPE, False, seed)
     longest = max(counts) + 2
     arguments = []
     for rank in range(ranks):
         random = draws.random(f"{seed} {rank}")
-        inputs = problem.draw(random, dtype, (_STEPS, accumulated, longest, features), step)
+        inputs = problem.draw(random, dtype, (steps, accumulated, longest, features), multiples_of)
         targets = [
             target
-            for number in range(_STEPS * accumulated)
+            for number in range(steps * accumulated)
             for target in _targets(random, _count(random, counts, number + rank), longest)
         ]
-        shape = (_STEPS, accumulated, longest)
+        shape = (steps, accumulated, longest)
         arguments.append((*model, inputs, Tensor("int64", shape, tuple(targets)), _RATE))
     least, most = min(counts), max(counts)
     tokens = f"{least}" if least == most else f"{least} to {most:,}"

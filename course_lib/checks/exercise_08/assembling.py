@@ -28,11 +28,11 @@ def _draw(ranks: int) -> list[Case]:
     cases = [
         _case(ranks, 1, range(1, 4), late_rank=ranks - 1),
         _case(ranks, 2, range(1, 4), samples=(3,)),
-        _case(ranks, 3, range(2, 5), late_rank=0),
+        _case(ranks, 3, range(2, 5)),
         _case(ranks, 4, range(5, 7), of_norm=0.4),
         # The first step's gradient has 0.8 of the largest norm, so nothing is clipped.
         _case(ranks, 2, range(1, 3), of_norm=1 / 0.8),
-        _case(ranks, 5, range(3, 6), secret=True),
+        _case(ranks, 5, range(3, 5), secret=True),
     ]
     if ranks <= _FEW:
         cases.insert(3, _case(ranks, 3, range(4, 7)))
