@@ -21,6 +21,7 @@ from matplotlib.patches import Patch, Polygon
 
 from course_lib.arguments import number, whole_number
 from course_lib.explorers.fast_canvas import layer_on_top, log_axis
+from course_lib.explorers.measured_points import MeasuredPoints
 from course_lib.explorers.overlap import COMPUTED, LEAST_MB, MOST_MB, MOST_MICRO_BATCHES, Work
 from course_lib.explorers.units import duration, rate_text
 from course_lib.explorers.widget import Explorer, LiveReadout, Readout, selection
@@ -101,9 +102,6 @@ _SIMULATED: Looks = {"color": "black", "linewidth": 2}
 _ALIKE: Looks = {"color": color_of("communication"), "linewidth": 1.6, "linestyle": "--"}
 _ALONE: Looks = {"color": color_of("compute"), "linewidth": 2}
 _SPAN: Looks = {"facecolor": "#00000022", "linewidth": 0}
-_MARKERS = "x+^sD"
-_MEASURED: Looks = {"color": "black", "markersize": 8, "markerfacecolor": "none", "markeredgewidth": 1.5,
-                    "linestyle": "none"}  # fmt: skip
 _ITS_PREDICTION: Looks = {"marker": "_", "markersize": 13, "markeredgewidth": 1.5, "linestyle": "none",
                           "color": color_of("optimizer state")}  # fmt: skip
 _HERE: Looks = {"color": "#5A5A5A", "linewidth": 0.8}
@@ -144,7 +142,7 @@ class Drawing:
         self._times, self._shares = _Times(left, points), _Shares(right)
         self._here = [axes.axvline(0, **_HERE) for axes in (left, right)]
         self.changing = layer_on_top([*self._times.changing, *self._shares.changing, *self._here])
-        _draw_keys(self.figure, self._times.implementations)
+        _draw_keys(self.figure, self._times.measured.keys)
 
     def show(self, choice: Choice) -> None:
         clusters = [choice.cluster(self._work, ranks) for ranks in _WORLDS]
@@ -169,21 +167,16 @@ class _Times:
 
     def __init__(self, axes: Axes, points: Sequence[Point]):
         self._points = [Point(*point) for point in points]
-        self.implementations = list(dict.fromkeys(point.implementation for point in self._points))
-        if len(self.implementations) > len(_MARKERS):
-            raise ValueError(f"points of {len(self.implementations)} implementations: expected "
-                             f"{len(_MARKERS)} at most")  # fmt: skip
         axes.set_yticks([])
         self._grid = axes.add_collection(LineCollection([], colors="#E8E8E8", linewidths=0.6))
         self._span = axes.add_patch(Polygon([(0, 0)], **_SPAN))
         self._lines = [axes.plot([], [], **look)[0] for look in (_ALONE, _ALIKE, _SIMULATED)]
         self._predicted = axes.plot([], [], **_ITS_PREDICTION)[0]
-        self._measured = [axes.plot([], [], marker=marker, clip_on=False, **_MEASURED)[0]
-                          for _, marker in zip(self.implementations, _MARKERS, strict=False)]  # fmt: skip
+        self.measured = MeasuredPoints(axes, (point.implementation for point in self._points))
         beside = axes.get_yaxis_transform()
         self._texts = [axes.text(-0.02, 0, "", ha="right", va="center", fontsize=FONT, transform=beside)
                        for _ in range(_MOST_TICKS)]  # fmt: skip
-        self.changing = [self._grid, self._span, *self._lines, self._predicted, *self._measured,
+        self.changing = [self._grid, self._span, *self._lines, self._predicted, *self.measured.artists,
                          *self._texts]  # fmt: skip
 
     def show(self, choice: Choice, clusters: Sequence[Cluster], alike: Sequence[Cluster]) -> None:
@@ -204,9 +197,7 @@ class _Times:
         low, high = ([height(end(seconds)) for seconds in spans] for end in (min, max))
         self._span.set(xy=[*zip(_PLACES, low, strict=True), *zip(_PLACES[::-1], high[::-1], strict=True)])
         self._predicted.set_data([log10(p.ranks) for p in shown], [height(p.predicted) for p in shown])
-        for name, marks in zip(self.implementations, self._measured, strict=True):
-            own = [point for point in shown if point.implementation == name]
-            marks.set_data([log10(p.ranks) for p in own], [height(p.seconds) for p in own])
+        self.measured.show((p.implementation, log10(p.ranks), height(p.seconds)) for p in shown)
         self._write_ticks(least, most)
 
     def _write_ticks(self, least: int, most: int) -> None:
@@ -243,17 +234,15 @@ class _Shares:
             area.set(xy=[*zip(_PLACES, low, strict=True), *zip(_PLACES[::-1], high[::-1], strict=True)])
 
 
-def _draw_keys(drawing: Picture, implementations: Sequence[str]) -> None:
-    lines = [
+def _draw_keys(drawing: Picture, measured: Sequence[Line2D]) -> None:
+    lines: list[Line2D | Patch] = [
         Line2D([], [], label="simulated, median", **_SIMULATED),
         Patch(label="all simulated steps", **_SPAN),
         Line2D([], [], label="ranks and links alike", **_ALIKE),
         Line2D([], [], label="compute alone", **_ALONE),
     ]
-    if implementations:
-        lines += [Line2D([], [], label=f"{name}, measured", marker=marker, **_MEASURED)
-                  for name, marker in zip(implementations, _MARKERS, strict=False)]  # fmt: skip
-        lines.append(Line2D([], [], label="predicted for these", **_ITS_PREDICTION))
+    if measured:
+        lines += [*measured, Line2D([], [], label="predicted for these", **_ITS_PREDICTION)]
     shares = [Patch(label=name, **look) for name, look in _SHARES.items()]
     for handles, left, columns in ((lines, 0.1, 2), (shares, _LEFT + _WIDE + _BETWEEN - 0.1, 1)):
         drawing.legend(handles=handles, loc="upper left", bbox_to_anchor=(left / WIDTH, 1 - 3.42 / _HEIGHT),

@@ -24,6 +24,7 @@ from course_lib.cost_model import all_reduce_seconds
 from course_lib.explorers.bars import Bar, Bars, TimeAxis, time_unit
 from course_lib.explorers.fast_canvas import layer_on_top, log_axis
 from course_lib.explorers.gpt_layers import gpt_layers
+from course_lib.explorers.measured_points import MeasuredPoints
 from course_lib.explorers.units import axis_end, duration, rate_text, size
 from course_lib.explorers.widget import Explorer, LiveReadout, Readout, selection
 from course_lib.links import bytes_per_second
@@ -156,9 +157,6 @@ _PREDICTED: Looks = {"color": "black", "linewidth": 2}
 _ALONE: Looks = {"color": color_of("compute"), "linewidth": 2}
 _IN_TURN: Looks = {"color": color_of("communication"), "linewidth": 1.6, "linestyle": "--"}
 _HERE: Looks = {"marker": "o", "markersize": 7, "color": "black", "linestyle": "none"}
-_MARKERS = "x+^sD"
-_MEASURED: Looks = {"color": "black", "markersize": 8, "markerfacecolor": "none", "markeredgewidth": 1.5,
-                    "linestyle": "none"}  # fmt: skip
 _TICKS = (0, 0.5, 1.0)  # of the panel's height
 _BEYOND = 1.15  # the panel goes so much further than its curves, on each side
 _HEADROOM = 1.03
@@ -195,7 +193,7 @@ class Drawing:
         self._panel = _Panel(self.figure.add_axes(_PANEL), work, points)
         self.changing = layer_on_top([*self._bars.changing, self._waits, self._names.artist,
                                       *self._axis.changing, *self._panel.changing])  # fmt: skip
-        _draw_keys(self.figure, self._panel.implementations)
+        _draw_keys(self.figure, self._panel.measured.keys)
         if points and origin:
             page.text(_LEFT, _HEIGHT - 0.1, f"points: {origin}", va="center", fontsize=FONT)
 
@@ -243,10 +241,6 @@ class _Panel:
 
     def __init__(self, axes: Axes, work: Work, points: Sequence[Point]):
         self._work, self._points = work, [Point(*point) for point in points]
-        self.implementations = list(dict.fromkeys(point.implementation for point in self._points))
-        if len(self.implementations) > len(_MARKERS):
-            raise ValueError(f"points of {len(self.implementations)} implementations: expected "
-                             f"{len(_MARKERS)} at most")  # fmt: skip
         most = _largest_bucket(work)
         octaves = round(log2(most / LEAST_MB))
         self._sizes = [LEAST_MB * 2 ** (n / _PER_OCTAVE) for n in range(octaves * _PER_OCTAVE + 1)]
@@ -260,12 +254,11 @@ class _Panel:
         axes.spines[["top", "right"]].set_visible(False)
         self._lines = [axes.plot([], [], **look)[0] for look in (_ALONE, _IN_TURN, _PREDICTED)]
         self._here = axes.plot([], [], **_HERE)[0]
-        self._measured = [axes.plot([], [], marker=marker, clip_on=False, **_MEASURED)[0]
-                          for _, marker in zip(self.implementations, _MARKERS, strict=False)]  # fmt: skip
+        self.measured = MeasuredPoints(axes, (point.implementation for point in self._points))
         beside = axes.get_yaxis_transform()
         self._texts = [axes.text(-0.015, tick, "", ha="right", va="center", fontsize=FONT, transform=beside)
                        for tick in _TICKS]  # fmt: skip
-        self.changing = [*self._lines, self._here, *self._measured, *self._texts]
+        self.changing = [*self._lines, self._here, *self.measured.artists, *self._texts]
 
     def show(self, choice: Choice) -> None:
         shown = [point for point in self._points if point[2:5] == (
@@ -278,9 +271,7 @@ class _Panel:
         for line, curve in zip(self._lines, curves, strict=True):
             line.set_data(places, [seconds / end for seconds in curve])
         self._here.set_data([log10(choice.bucket_mb)], [self._work.step(choice).seconds / end])
-        for name, marks in zip(self.implementations, self._measured, strict=True):
-            own = [point for point in shown if point.implementation == name]
-            marks.set_data([log10(each.bucket_mb) for each in own], [each.seconds / end for each in own])
+        self.measured.show((each.implementation, log10(each.bucket_mb), each.seconds / end) for each in shown)
         for tick, text in zip(_TICKS, self._texts, strict=True):
             text.set_text(f"{tick * end * factor:g} {unit}" if tick else "0")
 
@@ -297,7 +288,7 @@ def _largest_bucket(work: Work) -> float:
     return min(max(1.0, 2.0 ** ceil(log2(max(work.bytes, 1) / MIB))), MOST_MB)
 
 
-def _draw_keys(drawing: Picture, implementations: Sequence[str]) -> None:
+def _draw_keys(drawing: Picture, measured: Sequence[Line2D]) -> None:
     """Of the timeline, and below all that of the panel."""
     bars = [Patch(label=name, **(_IDLE if kind == "idle" else {"facecolor": color_of(kind)}))
             for kind, name in _KINDS.items()]  # fmt: skip
@@ -305,9 +296,8 @@ def _draw_keys(drawing: Picture, implementations: Sequence[str]) -> None:
         Line2D([], [], label="predicted", **{**_PREDICTED, **_HERE, "linestyle": "-"}),
         Line2D([], [], label="with no overlap", **_IN_TURN),
         Line2D([], [], label="compute alone", **_ALONE),
-        *(Line2D([], [], label=f"{name}, measured", marker=marker, **_MEASURED)
-          for name, marker in zip(implementations, _MARKERS, strict=False)),
-    ]  # fmt: skip
+        *measured,
+    ]
     for handles, top, columns in ((bars, _BARS_KEY, 4), (lines, _PANEL_KEY, 3)):
         drawing.legend(handles=handles, loc="upper left", bbox_to_anchor=(_LEFT / WIDTH - 0.01, top),
                        ncols=columns, frameon=False, fontsize=FONT, borderaxespad=0, columnspacing=1.3,
