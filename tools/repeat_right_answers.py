@@ -1,10 +1,11 @@
 """Has each stored right answer checked again and again, on a machine that is kept busy: none may ever fail.
 
-    python -m tools.repeat_right_answers                    50 times each, beside two loops that do nothing
+    python -m tools.repeat_right_answers                    50 times each, four at once
     python -m tools.repeat_right_answers 03 --minutes 10    of exercise 03, as often as the time allows
+    python -m tools.repeat_right_answers --messages         without formulas, which give the same each time
 
-Those that pass messages come first in each round, since formulas give the same each time.  Exit status 0 only
-if all that was run has passed; what was not run is said.
+What keeps the machine busy are the other checks.  Exit status 0 only if all that was run has passed; what was
+run how often is said.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ import contextlib
 import io
 import math
 import multiprocessing
+import os
 import sys
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from tests.exercises import answers
 
-TIMES = 50
+TIMES, AT_ONCE = 50, 4
 
 
 class Check(NamedTuple):
@@ -41,14 +44,13 @@ class Check(NamedTuple):
 
 
 def checks(numbers: list[str], messages_only: bool = False) -> list[Check]:
-    """All parts of all right answers, those with messages first."""
-    found = []
-    for number in numbers:
-        parts = answers.parts(f"exercise_{number}")
-        for path in answers.stored("right", f"exercise_{number}"):
-            found += [(part.one_process, Check(path, name)) for name, part in parts.items()]
+    """All parts of all right answers, or those that pass messages."""
     return [
-        check for alone, check in sorted(found, key=lambda each: each[0]) if not (alone and messages_only)
+        Check(path, name)
+        for number in numbers
+        for path in answers.stored("right", f"exercise_{number}")
+        for name, part in answers.parts(f"exercise_{number}").items()
+        if not (part.one_process and messages_only)
     ]
 
 
@@ -60,41 +62,38 @@ def passes(check: Check) -> tuple[bool, str]:
     return share == 1.0, printed.getvalue()
 
 
-@contextlib.contextmanager
-def busy(loops: int) -> Iterator[None]:
-    """As many processes that only count."""
-    started = [multiprocessing.get_context("spawn").Process(target=_count, daemon=True) for _ in range(loops)]
-    for process in started:
-        process.start()
-    try:
-        yield
-    finally:
-        for process in started:
-            process.terminate()
-            process.join()
+def processes(at_once: int) -> ProcessPoolExecutor:
+    """So many processes, which end with this one."""
+    return ProcessPoolExecutor(at_once, multiprocessing.get_context("spawn"), _end_with_parent)
 
 
-def _count() -> None:
-    """Until it is ended, or whoever started it is gone."""
+def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
-    while parent is not None and parent.is_alive():
-        sum(range(1_000_000))
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
-def repeat(todo: list[Check], times: int, minutes: float = math.inf) -> tuple[Counter[Check], Counter[Check]]:
-    """How often each was run, and how often it failed; in rounds, until the time is over."""
+def repeat(
+    todo: list[Check], times: int, at_once: int, minutes: float = math.inf
+) -> tuple[Counter[Check], Counter[Check]]:
+    """How often each was run, and how often it failed; after so many minutes no further round begins."""
     ran: Counter[Check] = Counter()
     failed: Counter[Check] = Counter()
     end = time.monotonic() + 60 * minutes
-    for _ in range(times):
-        for check in todo:
+    with processes(at_once) as pool:
+        for _ in range(times):
+            for check, (right, printed) in zip(todo, pool.map(passes, todo), strict=True):
+                ran[check] += 1
+                if not right:
+                    failed[check] += 1
+                    print(f"FAILED {check}\n{printed}", flush=True)
             if time.monotonic() > end:
-                return ran, failed
-            right, printed = passes(check)
-            ran[check] += 1
-            if not right:
-                failed[check] += 1
-                print(f"FAILED {check}\n{printed}", flush=True)
+                break
     return ran, failed
 
 
@@ -102,13 +101,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("exercises", nargs="*", help="numbers, such as 03; all by default")
     parser.add_argument("--times", type=int, default=TIMES)
-    parser.add_argument("--busy", type=int, default=2, help="loops beside")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="then what is left is left out")
+    parser.add_argument("--at-once", type=int, default=AT_ONCE, help="more than the machine has cores")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="then no further round begins")
     parser.add_argument("--messages", action="store_true", help="only parts that pass messages")
     arguments = parser.parse_args()
     todo = checks(arguments.exercises or [f"{number:02}" for number in range(9)], arguments.messages)
-    with busy(arguments.busy):
-        ran, failed = repeat(todo, arguments.times, arguments.minutes)
+    ran, failed = repeat(todo, arguments.times, arguments.at_once, arguments.minutes)
     for check in todo:
         print(f"{check}: {ran[check]} times, {failed[check] or 'none'} failed")
     least = min(ran[check] for check in todo)
