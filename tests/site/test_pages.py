@@ -7,6 +7,8 @@ import sys
 import nbformat
 import pytest
 from nbformat import v4
+from pygments.lexers import get_lexer_by_name
+from pygments.token import Token
 
 from course_lib import explorers
 from tests.environment.repository import ROOT
@@ -48,6 +50,19 @@ def test_lessons_keep_their_cells_and_outputs(book):
         kept = [cell for cell in after if not cell.source.startswith("<div id=")]
         assert [cell.id for cell in kept] == [cell.id for cell in before]
         assert [cell.get("outputs") for cell in kept] == [cell.get("outputs") for cell in before]
+
+
+def test_code_in_texts_is_in_the_language_that_it_is_said_to_be(book):
+    """Else the build warns, which ends it."""
+    texts = [path.read_text() for path in book.rglob("*.md")]
+    for path in book.rglob("*.ipynb"):
+        cells = nbformat.read(path, 4).cells
+        texts += [cell.source for cell in cells if cell.cell_type == "markdown"]
+    blocks = [block for text in texts for block in re.findall(r"^```(\w+)\n(.*?)^```", text, re.M | re.S)]
+    assert {language for language, _ in blocks} >= {"python", "text"}
+    for language, code in blocks:
+        wrong = [word for kind, word in get_lexer_by_name(language).get_tokens(code) if kind is Token.Error]
+        assert not wrong, code
 
 
 def test_the_instructors_kit_is_not_among_them(book):
