@@ -135,7 +135,7 @@ def _reaches(start: str, end: str, pairs: set[tuple[str, str]]) -> bool:
 # --- the picture ---
 
 _WIDTH, _ROW, _BOX = 10.0, 1.05, 0.83  # inches
-_LETTERS = 18.0  # in an inch of the small font
+_LETTERS = 16.5  # in an inch of the small font
 _LINE = 0.13
 # From where to where each box goes; all the way where nothing is said.  Long arrows run where no box is.
 _SIDES = {

@@ -28,6 +28,7 @@ _NEXT_LANE = 0.78  # rows from a rank's lane to its next one
 _PASS_HEIGHT = 0.45  # of a row: the line over forward and backward passes, and its name
 _FONT_SIZE = 9  # points
 _SMALL_FONT_SIZE = 7.5
+_IN_TIME = {"optimizer state": "optimizer"}  # its step, and not what it keeps
 _LABEL_MARGIN = 6  # points, left and right of a label together
 _AXES_WIDTH = 6.8  # inches, about; the rest is for the names of the ranks
 _NARROW = 0.003  # of the axes: up to there an outline makes a bar seen, above it sets bars apart
@@ -219,7 +220,8 @@ def _add_legend(drawing: Figure, kinds: list[str]) -> None:
 
     idle: Looks = {"edgecolor": HATCH_COLOR, "hatch": IDLE_HATCH, "linewidth": 0}
     patches = [
-        Patch(facecolor=color_of(kind), label=kind, **(idle if kind == "idle" else {})) for kind in kinds
+        Patch(facecolor=color_of(kind), label=_IN_TIME.get(kind, kind), **(idle if kind == "idle" else {}))
+        for kind in kinds
     ]
     drawing.legend(handles=patches, loc="outside lower center", ncols=min(4, len(patches)), frameon=False,
                    fontsize=_FONT_SIZE)  # fmt: skip

@@ -50,6 +50,8 @@ def test_communication_beside_computing_has_a_row_of_its_own_below():
     assert rows_of(figure, COLORS["compute"]) == {at[0], at[2]}
     assert rows_of(figure, COLORS["communication"]) == {at[1], at[3]}
     assert rows_of(figure, COLORS["optimizer state"]) == {at[0], at[2]}
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.texts][0] == "optimizer"
     assert "communication in a row of its own" in figure.description
 
 
