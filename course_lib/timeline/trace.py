@@ -1,7 +1,8 @@
 """Spans as a trace that browsers' trace viewers open: https://ui.perfetto.dev, chrome://tracing.
 
 The format is Chrome's trace event format, which torch.profiler writes, too: times in microseconds, a process
-for each rank, a thread for each of its lanes.
+for each rank, a thread for each of its lanes.  No two threads have the same number, and no process has 0:
+Perfetto would take the one for the other, and leave out what then overlaps.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ from pathlib import Path
 
 from course_lib.timeline.spans import LANES, Span, in_tracks
 
-# Parts of a microsecond, about nanoseconds: a power of 2, for which start + duration is an exact float.
-# With decimals, viewers may see an event end after the next one's start, and put that inside of it.
-_PARTS = 1024
+# Parts of a microsecond, each 125 nanoseconds: exact as a float, and in whole nanoseconds, to which Perfetto
+# rounds a start and a duration.  Else an event may end after the next one's start, and that is left out.
+_PARTS = 8
+_MOST_THREADS = 1000  # of a rank
 
 
 def save_trace(spans: Iterable[Span], path: str | Path) -> Path:
     """Write the spans to ``path``; time starts with the earliest.  Raises ValueError without spans.
 
-    Each span is a complete event ("ph": "X"): name, start and duration, and in ``args`` its kind, lane and
-    step.  In a thread a viewer wants events that follow or lie within one another, so a lane whose spans do
-    neither has several.
+    Each span is a complete event ("ph": "X"): name, start and duration to an eighth of a microsecond, and in
+    ``args`` its rank, kind, lane and step.  In a thread a viewer wants events that follow or lie within one
+    another, so a lane whose spans do neither has several.
     """
     spans = list(spans)
     if not spans:
@@ -35,14 +37,15 @@ def save_trace(spans: Iterable[Span], path: str | Path) -> Path:
 
 
 def _rank(rank: int, spans: Sequence[Span], begin: float) -> Iterator[dict]:
-    yield _name("process", rank, 0, f"rank {rank}")
-    thread = 0
+    process = (rank + 1) * _MOST_THREADS
+    yield _name("process", process, process, f"rank {rank}")
+    thread = process
     for lane in LANES:
         rounded = [_rounded(span, begin) for span in spans if span.rank == rank and span.lane == lane]
         for number, track in enumerate(in_tracks(rounded)):
-            yield _name("thread", rank, thread, lane if number == 0 else f"{lane} {number + 1}")
-            yield from (_event(span, thread) for span in track)
             thread += 1
+            yield _name("thread", process, thread, lane if number == 0 else f"{lane} {number + 1}")
+            yield from (_event(span, process, thread) for span in track)
 
 
 def _rounded(span: Span, begin: float) -> Span:
@@ -51,21 +54,22 @@ def _rounded(span: Span, begin: float) -> Span:
     return Span(span.rank, span.kind, span.label, start, end, span.lane, span.step)
 
 
-def _name(what: str, rank: int, thread: int, name: str) -> dict:
-    return {"ph": "M", "name": f"{what}_name", "pid": rank, "tid": thread, "args": {"name": name}}
+def _name(what: str, process: int, thread: int, name: str) -> dict:
+    return {"ph": "M", "name": f"{what}_name", "pid": process, "tid": thread, "args": {"name": name}}
 
 
-def _event(span: Span, thread: int) -> dict:
+def _event(span: Span, process: int, thread: int) -> dict:
     return {
         "ph": "X",
         "cat": span.kind,
         "name": span.label or span.kind,
-        "pid": span.rank,
+        "pid": process,
         "tid": thread,
         "ts": span.start / _PARTS,
         "dur": (span.end - span.start) / _PARTS,
-        "args": {"kind": span.kind, "label": span.label, "lane": span.lane, "step": span.step},
-    }
+        "args": {"rank": span.rank, "kind": span.kind, "label": span.label, "lane": span.lane,
+                 "step": span.step},
+    }  # fmt: skip
 
 
 def read_trace(path: str | Path) -> list[Span]:
@@ -84,4 +88,4 @@ def read_trace(path: str | Path) -> list[Span]:
 def _span(event: dict) -> Span:
     args, start = event["args"], event["ts"]
     times = start / 1e6, (start + event["dur"]) / 1e6
-    return Span(event["pid"], args["kind"], args["label"], *times, args["lane"], args["step"])
+    return Span(args["rank"], args["kind"], args["label"], *times, args["lane"], args["step"])
