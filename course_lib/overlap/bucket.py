@@ -22,13 +22,14 @@ class Place:
     name: str
     parameter: torch.nn.Parameter
     bucket: Bucket
-    view: torch.Tensor  # shape and layout of the parameter
+    part: torch.Tensor  # of the row
     expected: int = 1  # gradients in a step, as many as in the last one
     arrived: int = 0
     had_gradient: bool = False  # when the bucket's reduction started
-    version: int = 0  # of the view then
+    version: int | None = None  # of the view then, or before that when a gradient arrived
 
     def __post_init__(self) -> None:
+        self.view = _shaped(self.part, self.parameter)  # what .grad is
         # Not a hook of the parameter: that is called for torch.autograd.grad, too, which adds nothing.
         self.accumulation = torch.autograd.graph.get_gradient_edge(self.parameter).node
 
@@ -44,14 +45,30 @@ class Place:
 
     @property
     def is_changed(self) -> bool:
-        """Whether anybody has written into the gradient since then.  (The reduction goes by another view.)"""
-        return self.parameter.grad is not None and self.view._version != self.version
+        """Whether anybody has written into the gradient since then, or put another in its place.
+
+        (The reduction goes by another view.)
+        """
+        if self.parameter.grad is None or self.version is None:
+            return False
+        is_other = self.parameter.grad is not self.view or not self._is_in_row
+        return is_other or self.view._version != self.version
+
+    @property
+    def _is_in_row(self) -> bool:
+        """False after ``.grad.data = ...``, and after ``module.double()`` and its like."""
+        return self.view.data_ptr() == self.part.data_ptr() and self.view.dtype == self.part.dtype
 
     def collect(self) -> None:
-        """Move a gradient that autograd has put elsewhere into the bucket."""
+        """Move a gradient that is elsewhere into the bucket, and note that it has arrived as it is."""
         gradient = self.parameter.grad
-        if gradient is None or gradient is self.view:
-            return
+        if not self._is_in_row:
+            self.view = _shaped(self.part, self.parameter)
+        if gradient is not None and gradient is not self.view:
+            self._move(gradient)
+        self.version = self.view._version
+
+    def _move(self, gradient: torch.Tensor) -> None:
         if gradient.layout != torch.strided:
             raise ValueError(
                 f"{self.name} has a gradient of layout {gradient.layout}: expected a dense one, since a "
@@ -62,10 +79,10 @@ class Place:
                 f"{self.name} has a gradient with a graph: expected backward() without create_graph=True, "
                 "since an average over ranks has none"
             )
-        if gradient.dtype != self.view.dtype:
+        if gradient.dtype != self.part.dtype:
             raise ValueError(
-                f"{self.name} has a gradient of {gradient.dtype}: expected {self.view.dtype}, as when the "
-                "buckets were made"
+                f"{self.name} has a gradient of {gradient.dtype}: expected {self.part.dtype}, as when the "
+                "buckets were made; wrap the module again"
             )
         self.view.copy_(gradient)
         self.parameter.grad = self.view
@@ -86,7 +103,7 @@ class Bucket:
         gradients, self.used, self.flags_of_step = self.row.split(lengths)
         parts = gradients.split([parameter.numel() for _, parameter in named])
         self.places = [
-            Place(name, parameter, self, _shaped(part, parameter))
+            Place(name, parameter, self, part)
             for part, (name, parameter) in zip(parts, named, strict=True)
         ]
         self.begin()
@@ -94,7 +111,8 @@ class Bucket:
     def begin(self) -> None:
         """For the next step."""
         for place in self.places:
-            place.expected, place.arrived = max(1, place.arrived), 0
+            place.expected, place.arrived, place.version = max(1, place.arrived), 0, None
+        self.has_cleared = False  # a gradient that was on its way already
         self.missing = len(self.places)  # that have fewer gradients than expected
         self._reduction: Started | None = None
         self._mean_so_far: torch.Tensor | None = None
@@ -109,12 +127,13 @@ class Bucket:
 
     def start(self, channel: Channel, all_reduce: AllReduce) -> None:
         """Let the channel average the row over all ranks."""
+        self.require_not_changed()
         for place in self.places:
             place.collect()
             place.had_gradient = place.parameter.grad is not None
             if not place.had_gradient:
                 place.view.zero_()
-            place.version = place.view._version
+                place.version = place.view._version
         self.used.copy_(torch.tensor([float(place.had_gradient) for place in self.places]))
         self.local_norm_sq = None if self.is_reopened else self.norm_sq()
         self.row *= 1 / dist.get_world_size()  # before the sum: in float16 the sum would overflow
@@ -131,11 +150,13 @@ class Bucket:
             self._reduction.wait()
 
     def require_not_changed(self) -> None:
+        """Gradients that have arrived are as they were, or all zero, as ``zero_grad()`` may leave them."""
         for place in self.places:
-            if place.is_changed:
+            gradient = place.parameter.grad
+            if gradient is not None and place.is_changed and (self.is_started or gradient.any()):
                 raise RuntimeError(
-                    f"the gradient of {place.name} was changed while it was being averaged: call finish() "
-                    "before gradients are clipped, scaled or set to zero"
+                    f"the gradient of {place.name} was changed before it was averaged: call finish() before "
+                    "gradients are clipped, scaled or set to zero"
                 )
 
     def reopen(self) -> None:
@@ -143,8 +164,10 @@ class Bucket:
         self.wait()
         for place, used in zip(self.places, self.used, strict=True):
             if place.is_cleared:
+                self.has_cleared = True
                 place.view.zero_()
                 used.zero_()
+            place.version = None
         self._mean_so_far = self.row.clone()
         self.row.zero_()
         self._reduction = None

@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.hooks import RemovableHandle
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from course_lib import buckets
 from course_lib.all_reduce import ring
@@ -27,7 +28,8 @@ from course_lib.overlap.bucket import Bucket, Place, dtype_of
 if TYPE_CHECKING:
     from course_lib.noise_scale import Meter
 
-_BUCKETED_BY = "_bucketed_by"  # an attribute of parameters: the BucketedDataParallel that has them
+# The BucketedDataParallel that has a parameter.  Not an attribute of it, which could not be saved with it.
+_bucketed_by = WeakTensorKeyDictionary()
 
 
 class BucketedDataParallel(torch.nn.Module):
@@ -57,7 +59,9 @@ class BucketedDataParallel(torch.nn.Module):
 
     ValueError for modules that differ between ranks, that hold DistributedDataParallel or are on several
     devices, and where there is nothing to train; in the backward pass for sparse gradients.  RuntimeError
-    from ``optimizer.step()`` where ``finish()`` was forgotten, before any weight is changed.
+    from ``optimizer.step()`` where ``finish()`` was forgotten, before any weight is changed; and from
+    ``finish()`` where gradients were changed before it, or dropped on some ranks after their reduction had
+    begun.  (``GradScaler.unscale_`` before ``finish()`` leaves no trace that could be seen: call it after.)
     """
 
     def __init__(
@@ -77,7 +81,7 @@ class BucketedDataParallel(torch.nn.Module):
         trained = _trained(module)
         self._buckets = _fill(trained, *limits)
         for _, parameter in trained:
-            setattr(parameter, _BUCKETED_BY, weakref.ref(self))
+            _bucketed_by[parameter] = weakref.ref(self)
         device = self._buckets[0].row.device
         self._all_reduce = channel.apart(all_reduce, device)
         self._channel = channel.beside(device, self._all_reduce) if overlap else channel.InTurn()
@@ -130,11 +134,14 @@ class BucketedDataParallel(torch.nn.Module):
                 bucket.reopen()
         for bucket in others[self._next :]:
             self._start(bucket)
-        last.flags_of_step.copy_(torch.tensor([float(bucket.is_reopened) for bucket in others]))
+        flags = [bucket.is_reopened for bucket in others] + [bucket.has_cleared for bucket in others]
+        last.flags_of_step.copy_(torch.tensor(flags, dtype=torch.float32))
         self._start(last)
         for bucket in self._buckets:
             bucket.wait()
-        self._average_again(last.flags_of_step.tolist())
+        flags_of_ranks = last.flags_of_step.tolist()
+        _require_cleared_by_all_or_none(flags_of_ranks[len(others) :])
+        self._average_again(flags_of_ranks[: len(others)])
         for bucket in self._buckets:
             bucket.hand_out(bucket.used.tolist())
             bucket.begin()
@@ -234,13 +241,23 @@ class BucketedDataParallel(torch.nn.Module):
             )
 
 
+def _require_cleared_by_all_or_none(shares: list[float]) -> None:
+    """Of each bucket, the share of ranks that have dropped a gradient which was on its way already."""
+    if any(0 < share < 1 - 0.5 / dist.get_world_size() for share in shares):
+        raise RuntimeError(
+            "some ranks have dropped gradients, as by zero_grad(), that all ranks had begun to average, and "
+            "others have not: their means would differ. Drop them on all ranks or on none, or run a backward "
+            "pass that may be dropped inside no_sync()"
+        )
+
+
 def _trained(module: torch.nn.Module) -> list[tuple[str, torch.nn.Parameter]]:
     trained = {name: each for name, each in parameters(module) if each.requires_grad}
     require_same_modules(trained)
     if not trained:
         raise ValueError("the module has nothing to train: expected a parameter with requires_grad=True")
     for name, parameter in trained.items():
-        if getattr(parameter, _BUCKETED_BY, lambda: None)() is not None:
+        if _bucketed_by.get(parameter, lambda: None)() is not None:
             raise ValueError(f"{name} is in another BucketedDataParallel already: expected one for a module")
     if len(devices := {str(parameter.device) for parameter in trained.values()}) > 1:
         raise ValueError(f"the parameters are on {' and '.join(sorted(devices))}: expected one device")
@@ -251,7 +268,8 @@ def _fill(trained: list[tuple[str, torch.nn.Parameter]], bucket_bytes: float, fi
     dtypes = [dtype_of(parameter) for _, parameter in trained]
     sizes = [each.numel() * dtype.itemsize for dtype, (_, each) in zip(dtypes, trained, strict=True)]
     indices = buckets.assign(sizes, bucket_bytes, first, dtypes)
-    of_step = [0] * (len(indices) - 1) + [len(indices) - 1]  # the last bucket speaks for the others
+    others = len(indices) - 1
+    of_step = [0] * others + [2 * others]  # the last bucket speaks for the others: reopened? cleared?
     return [Bucket([trained[i] for i in each], flags) for each, flags in zip(indices, of_step, strict=True)]
 
 

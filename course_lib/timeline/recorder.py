@@ -10,7 +10,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from course_lib.palette import color_of
 from course_lib.timeline.clocks import clock_for
@@ -68,7 +68,7 @@ class Recorder:
     def __call__(self, kind: str, label: str = "") -> Iterator[None]:
         """Record the block as one span, even if it raises.  Raises ValueError at once for an unknown kind."""
         color_of(kind)
-        start = self._clock.mark()
+        start = self._begin()
         self._waits += kind == "idle"
         try:
             yield
@@ -110,10 +110,11 @@ class Recorder:
         with the reduction, and the call itself and ``wait()`` are recorded as waits.
         """
 
+        @functools.wraps(function)  # who calls it looks whether it takes a group
         def recorded(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
             if self._thread is None:
                 return function(tensor, *args, **kwargs)
-            label, start = self._next_bucket(), self._clock.mark()
+            label, start = self._next_bucket(), self._begin()
             result = function(tensor, *args, **kwargs)
             self._add_wait(start)
             if hasattr(result, "get_future"):
@@ -134,7 +135,7 @@ class Recorder:
         def recorded(state: Any, bucket: Any) -> Any:
             if self._thread is None:
                 return hook(state, bucket)
-            label, start = self._next_bucket(), self._clock.mark()
+            label, start = self._next_bucket(), self._begin()
             future = hook(state, bucket)
             if future.done():
                 self._add_wait(start)
@@ -142,7 +143,10 @@ class Recorder:
 
         return recorded
 
-    def _end(self, future: Any, label: str, start: Any) -> Any:
+    def _begin(self) -> _Start:
+        return _Start(self._clock.mark(), self._steps)
+
+    def _end(self, future: Any, label: str, start: _Start) -> Any:
         """The future's value, when it has one."""
         value = future.value()
         self._add("communication", label, start, "communication")
@@ -151,19 +155,26 @@ class Recorder:
     def _next_bucket(self) -> str:
         return f"bucket {next(self._buckets)}"
 
-    def _add_wait(self, start: Any) -> None:
+    def _add_wait(self, start: _Start) -> None:
         """If this is the thread that would compute, and nothing has been said of a wait yet."""
         if self._clock.blocks and threading.get_ident() == self._thread and not self._waits:
             self._add("idle", "wait", start, "compute")
 
-    def _add(self, kind: str, label: str, start: Any, lane: str) -> None:
-        self._marked.append((kind, label, start, self._clock.mark(), lane, self._steps))
+    def _add(self, kind: str, label: str, start: _Start, lane: str) -> None:
+        self._marked.append((kind, label, start.mark, self._clock.mark(), lane, start.step))
+
+
+class _Start(NamedTuple):
+    """A mark of the clock, and the step that was open or came next: it may end after that step."""
+
+    mark: Any
+    step: int
 
 
 class _Work:
     """A Work whose end and whose ``wait()`` are recorded; in all else it is the one it was made from."""
 
-    def __init__(self, record: Recorder, work: Any, label: str, start: Any) -> None:
+    def __init__(self, record: Recorder, work: Any, label: str, start: _Start) -> None:
         self._record, self._work = record, work
         self._done = work.get_future().then(lambda done: record._end(done, label, start))
 

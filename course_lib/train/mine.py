@@ -85,11 +85,12 @@ def piece(
     cells = found.get(exercise, "")
     if isinstance(cells, str):
         return Piece(None, exercise.functions[0], cells)
-    defined: dict[str, Any] = {"__name__": f"exercise_{exercise.number}", "torch": torch, "dist": distributed,
-               "data_parallel": data_parallel}  # fmt: skip
+    with_it = _TorchWith(distributed)
+    defined: dict[str, Any] = {"__name__": f"exercise_{exercise.number}", "torch": with_it,
+               "dist": distributed, "data_parallel": data_parallel}  # fmt: skip
     errors = [problem for name, text in cells.items() if (problem := _run(exercise, name, text, defined))]
     # A cell may have imported torch's again.
-    ours = {dist: distributed, dist.all_reduce: distributed.all_reduce}
+    ours = {torch: with_it, dist: distributed, dist.all_reduce: distributed.all_reduce}
     defined |= {name: ours[value] for name, value in defined.items() if _is_in(ours, value)}
     whys = []
     for name in exercise.functions:
@@ -138,6 +139,17 @@ def _codes(value: object) -> Iterator[types.CodeType]:
             yield from _codes(constant) if isinstance(constant, types.CodeType) else ()
 
 
+class _TorchWith(types.ModuleType):
+    """torch, whose ``distributed`` is another module."""
+
+    def __init__(self, distributed: types.ModuleType):
+        super().__init__("torch")
+        self.distributed = distributed
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(torch, name)
+
+
 class SummedBy(types.ModuleType):
     """torch.distributed with another all-reduce: it starts beside the backward pass, and has ``wait()``."""
 
@@ -151,7 +163,7 @@ class SummedBy(types.ModuleType):
 
     def all_reduce(self, tensor: torch.Tensor, op: object = dist.ReduceOp.SUM, group: object = None,
                    async_op: bool = False) -> object:  # fmt: skip
-        if op != dist.ReduceOp.SUM or group is not None:
+        if op != dist.ReduceOp.SUM or group not in (None, dist.group.WORLD):
             return dist.all_reduce(tensor, op, group, async_op)
         self._channel.follow()
         started = self._channel.start(tensor, self._sum)

@@ -1,8 +1,10 @@
 """What happens within a step of BucketedDataParallel: when buckets start, what is sent, what is refused."""
 
+import contextlib
 import copy
 import gc
 import itertools
+import pickle
 import threading
 import weakref
 
@@ -77,7 +79,7 @@ def test_full_buckets_start_in_the_backward_pass_and_the_last_one_in_finish():
         names = [f"parameter {layer}.{kind}" for layer in (2, 1, 0) for kind in ("bias", "weight")]
         assert buckets == [[name] for name in names]
         assert before_finish == 5
-        assert [elements for elements, _ in calls] == [4, 10, 4, 10, 4, 10 + 5]  # one flag each, five at last
+        assert [elements for elements, _ in calls] == [4, 10, 4, 10, 4, 10 + 10]  # one flag each, ten at last
         assert {thread for _, thread in calls} == {"communication"}
         assert all(in_rows)
 
@@ -111,7 +113,7 @@ def calls_in_another_order():
 
 
 def test_ranks_start_buckets_in_the_same_order_whatever_is_ready_first():
-    assert run(calls_in_another_order, 2) == [[4, 10, 4, 10 + 3] * 2] * 2
+    assert run(calls_in_another_order, 2) == [[4, 10, 4, 10 + 6] * 2] * 2
 
 
 # --- unused parameters ---
@@ -412,9 +414,6 @@ def test_a_finish_forgotten_in_a_closure_is_said():
 
 def refusals():
     wrap = overlap.BucketedDataParallel
-    clipped = wrap(layers(), TINY, TINY)
-    clipped(inputs()).sum().backward()
-    nn.utils.clip_grad_norm_(clipped.parameters(), 1e-3)
     with_graph = wrap(layers(1))
     frozen = nn.Linear(2, 2).requires_grad_(False)
     on_rank_0 = nn.Linear(2, 2)
@@ -446,7 +445,6 @@ def refusals():
         "weight has a gradient of layout torch.sparse_coo: expected a dense one":
             error_of(embedding(torch.tensor([1])).sum().backward),
         "finish() inside no_sync()": error_of(finish_inside),
-        "was changed while it was being averaged: call finish() before": error_of(clipped.finish),
         "has a gradient with a graph":
             error_of(with_graph(inputs()).square().sum().backward, create_graph=True),
         "can't be copied or saved, only its module": error_of(copy.deepcopy, model),
@@ -457,6 +455,100 @@ def test_refusals_say_why():
     for found in run(refusals, 2):
         for expected, error in found.items():
             assert expected in error
+
+
+def clip(parameters):
+    nn.utils.clip_grad_norm_(parameters, 1e-3)
+
+
+def put_another(parameters):
+    for parameter in parameters:
+        parameter.grad = torch.ones_like(parameter)
+
+
+def put_other_data(parameters):
+    for parameter in parameters:
+        parameter.grad.data = torch.ones_like(parameter)
+
+
+def changed_before_finish(change, bucket_mb):
+    model = overlap.BucketedDataParallel(layers(), bucket_mb, bucket_mb)
+    model(inputs()).sum().backward()
+    change(list(model.parameters()))
+    return error_of(model.finish)
+
+
+def test_gradients_that_are_changed_before_finish_are_refused_whatever_the_size_of_buckets():
+    cases = list(itertools.product((clip, put_another, put_other_data), (TINY, 25.0)))
+    for case, errors in zip(cases, run_cases(changed_before_finish, 2, cases), strict=True):
+        said = "was changed before it was averaged: call finish() before"
+        assert all(said in each for each in errors), case
+
+
+def there_and_back(module):
+    for dtype in (torch.float16, torch.float64):
+        module.to(dtype)
+
+
+def change_after_finish(module):
+    for parameter in module.parameters():
+        parameter.grad.data = parameter.grad.data * 0.5
+
+
+def changed_after_finish(change):
+    """Of three steps, whether the gradients were those of the mean over the ranks."""
+    module = layers()
+    model = overlap.BucketedDataParallel(module, TINY, TINY)
+    found = []
+    for step in range(3):
+        expected = copy.deepcopy(module)
+        model(inputs(step)).square().sum().backward()
+        model.finish()
+        expected(inputs(step)).square().sum().backward()
+        data_parallel.average_gradients(expected)
+        found.append(furthest(module, expected, gradient))
+        change(module)
+        module.zero_grad()
+    return max(found)
+
+
+def test_gradients_that_were_put_elsewhere_after_finish_come_back_into_their_buckets():
+    cases = [(there_and_back,), (change_after_finish,)]
+    for case, of_ranks in zip(cases, run_cases(changed_after_finish, 2, cases), strict=True):
+        assert max(of_ranks) < 1e-13, case
+
+
+def given_up_on_rank_0(how, bucket_mb):
+    model = overlap.BucketedDataParallel(layers(), bucket_mb, bucket_mb)
+    if dist.get_rank() == 0:
+        with model.no_sync() if how == "no_sync" else contextlib.nullcontext():
+            model(inputs(1)).sum().backward()
+        model.zero_grad()
+    model(inputs(2)).sum().backward()
+    return error_of(model.finish)
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_what_one_rank_alone_gives_up_is_refused_on_all_if_others_have_it_in_their_mean(count):
+    started, *others = run_cases(
+        given_up_on_rank_0, count, [("backward", TINY), ("backward", 25.0), ("no_sync", TINY)]
+    )
+    said = "RuntimeError: some ranks have dropped gradients, as by zero_grad()"
+    assert all(said in each for each in started)
+    assert others == [("no error",) * count] * 2
+
+
+def wrapped_and_saved():
+    module = layers()
+    model = overlap.BucketedDataParallel(module)
+    model(inputs()).sum().backward()
+    model.finish()
+    return pickle.loads(pickle.dumps(module))
+
+
+def test_a_wrapped_module_can_be_saved_and_sent():
+    one, other = run(wrapped_and_saved, 2)
+    assert furthest(one, other) == 0
 
 
 def failing(tensor):

@@ -1,5 +1,6 @@
 """Training steps are recorded inside ranks, and compute what they compute without a recorder."""
 
+import copy
 import functools
 import math
 import threading
@@ -68,6 +69,51 @@ def train(kind, recorded):
                 optimizer.step()
                 optimizer.zero_grad()
     return record.spans, [parameter.detach().clone() for parameter in module.parameters()]
+
+
+def with_a_loss_that_is_summed_in_between(all_reduce):
+    """The step's own messages would meet the buckets', if these were not in a group of their own."""
+    record = timeline.Recorder()
+    module = nn.Sequential(*(nn.Linear(3, 3) for _ in range(6)))
+    model = overlap.BucketedDataParallel(module, 1e-6, 1e-6, all_reduce=record.all_reduce(all_reduce))
+    expected = copy.deepcopy(module)
+    inputs = torch.ones(2, 3) * (dist.get_rank() + 1)
+    with record.step(module):
+        loss = model(inputs).square().mean()
+        loss.backward()
+        all_reduce(loss.detach().clone())
+        model.finish()
+    expected(inputs).square().mean().backward()
+    data_parallel.average_gradients(expected)
+    pairs = zip(module.parameters(), expected.parameters(), strict=True)
+    return max((one.grad - other.grad).abs().max().item() for one, other in pairs)
+
+
+@pytest.mark.parametrize("all_reduce", [all_reduce.ring, dist.all_reduce])
+def test_what_is_recorded_is_in_a_group_of_its_own_as_it_would_be_without(all_reduce):
+    assert max(ranks.run(with_a_loss_that_is_summed_in_between, 2, all_reduce, device="cpu")) < 1e-6
+
+
+def ending_after_its_step():
+    record = timeline.Recorder()
+    begun, may_end = threading.Event(), threading.Event()
+
+    def slow(tensor):
+        begun.set()
+        may_end.wait(30)
+
+    reduce = record.all_reduce(slow)
+    with record.step():
+        thread = threading.Thread(target=reduce, args=[torch.ones(1)])
+        thread.start()
+        begun.wait(30)
+    may_end.set()
+    thread.join()
+    return [(span.label, span.step) for span in record.spans]
+
+
+def test_a_reduction_belongs_to_the_step_in_which_it_began():
+    assert ranks.run(ending_after_its_step, 1, device="cpu") == [[("bucket 0", 0)]]
 
 
 def telling(begun, function):

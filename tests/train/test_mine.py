@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+import torch
+import torch.distributed as dist
 
 from course_lib import ranks, train
 from course_lib.ranks import RankFailed
@@ -201,6 +203,27 @@ def test_the_learners_pieces_train_as_the_librarys_do(tmp_path):
     assert own[4][1] == ["all-reduce: torch's", KINDS["buckets"]]
     for of_ranks, (_, _, said) in zip(by_case[6:], WRONG.values(), strict=True):
         assert all(isinstance(text, str) and text.startswith(said) for text in of_ranks), of_ranks
+
+
+def calls_of_the_ring(call):
+    calls = []
+
+    def ring(tensor):
+        calls.append(tensor.numel())
+        dist.all_reduce(tensor)
+
+    cell = f"import torch\nimport torch.distributed as td\ndef ring(tensor):\n    {call}"
+    found = {mine.RING: {"ring": cell}}
+    mine.piece(mine.RING, found, mine.SummedBy(ring, torch.device("cpu"))).function(torch.ones(3))
+    return len(calls)
+
+
+@pytest.mark.parametrize("call", [
+    "dist.all_reduce(tensor)", "torch.distributed.all_reduce(tensor)", "td.all_reduce(tensor)",
+    "dist.all_reduce(tensor, group=dist.group.WORLD)", "dist.all_reduce(tensor, async_op=True).wait()",
+])  # fmt: skip
+def test_the_learners_ring_sums_however_the_all_reduce_is_spelled(call):
+    assert ranks.run(calls_of_the_ring, 2, call, device="cpu") == [1, 1]
 
 
 def test_an_error_names_the_learners_line(tmp_path):
