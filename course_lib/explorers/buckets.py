@@ -26,7 +26,7 @@ from course_lib.explorers.widget import Explorer, Readout, selection
 from course_lib.palette import color_of
 from course_lib.pictures import Picture
 from course_lib.ring_drawing import FONT, WIDTH, sheet, text_width
-from course_lib.simulator import Layer, Step, simulate_step
+from course_lib.simulator import LEFT_OUT, Layer, Step, simulate_step
 from course_lib.transformer import CONFIGS
 
 ORDERS = ("reverse", "forward", "as ready")
@@ -249,7 +249,7 @@ def _notes(choice: Choice, done: Step) -> list[str]:
         f"from each of {choice.ranks:,} ranks, however the buckets are filled.",
         f"Computed, not measured: GPT-2 small with {choice.layers} layers, tied embedding, {_SEQUENCES} "
         f"sequences of {_SEQUENCE:,} tokens on each rank at {_FLOPS / 1e12:g} TFLOP/s; gradients in fp32; "
-        f"links of {rate_text(_RATE)}, {_LATENCY * 1e6:g} µs a message.",
+        f"links of {rate_text(_RATE)}, {_LATENCY * 1e6:g} µs a message. Left out: {'; '.join(LEFT_OUT)}.",
     ]
 
 

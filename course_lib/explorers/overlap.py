@@ -32,7 +32,7 @@ from course_lib.measurements import Measurement
 from course_lib.palette import HATCH_COLOR, IDLE_HATCH, color_of
 from course_lib.pictures import Looks, Picture
 from course_lib.ring_drawing import FONT, WIDTH, Texts, sheet, text_width
-from course_lib.simulator import Layer, Step, simulate_step
+from course_lib.simulator import LEFT_OUT, Layer, Step, simulate_step
 from course_lib.transformer import TransformerConfig
 
 FEWEST_RANKS, MOST_RANKS, MOST_MICRO_BATCHES = 2, 64, 16
@@ -333,7 +333,7 @@ def readout(choice: Choice, work: Work = COMPUTED) -> Readout:
     plural = "s" * (len(step.buckets) > 1)
     what = (f"{size(work.bytes)} of gradients in {len(step.buckets)} bucket{plural} of {choice.bucket_mb:g} "
             f"MiB; {choice.ranks} ranks, links of {rate_text(choice.rate)}.")  # fmt: skip
-    notes = [what, f"Predicted from {work.origin}. Left out: communication may slow compute down."]
+    notes = [what, f"Predicted from {work.origin}. Left out: {'; '.join(LEFT_OUT)}."]
     if choice.micro_batches > 1:
         notes.append(f"Only the last of {choice.micro_batches} backward passes hides anything.")
     return LiveReadout(rows, notes, description(choice)) if work.measured else Readout(rows, notes)

@@ -19,6 +19,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from course_lib import buckets
 from course_lib.all_reduce import ring
+from course_lib.arguments import true_or_false
 from course_lib.data_parallel import broadcast_parameters
 from course_lib.data_parallel.gradients import require_no_ddp
 from course_lib.data_parallel.modules import parameters, require_same_modules
@@ -44,8 +45,8 @@ class BucketedDataParallel(torch.nn.Module):
     ``overlap``: False starts all buckets in ``finish()``, in the calling thread.
     ``all_reduce(tensor)``: sums a row over all ranks in place; the course's ring by default, or
     ``dist.all_reduce``, or the learner's own.  It is called once for each bucket and step.  If it takes a
-    ``group``, as these two do, it gets one that nothing else uses.  Else it uses the default group, and the
-    step itself should not communicate before ``finish()``: the messages could meet.
+    ``group``, as these two do, it gets one that nothing else uses.  Else, and on GPUs, it uses the default
+    group, and the step itself should not communicate before ``finish()``: the messages could meet.
 
     A gradient is None after ``finish()`` if it was on every rank, and a rank without one counts as zero where
     another has one: a flag for each parameter travels in its bucket.  The host waits for these flags.
@@ -75,9 +76,11 @@ class BucketedDataParallel(torch.nn.Module):
         super().__init__()
         require_no_ddp(module)
         limits = buckets.limits(bucket_mb, first_bucket_mb)
+        if not (all_reduce is None or callable(all_reduce)):
+            raise ValueError(f"all_reduce={all_reduce!r}: expected a function that sums a tensor in place")
         broadcast_parameters(module)
         self.module = module
-        self._overlap = overlap
+        self._overlap = true_or_false("overlap", overlap)
         trained = _trained(module)
         self._buckets = _fill(trained, *limits)
         for _, parameter in trained:

@@ -37,7 +37,7 @@ def save_trace(spans: Iterable[Span], path: str | Path) -> Path:
 
 
 def _rank(rank: int, spans: Sequence[Span], begin: float) -> Iterator[dict]:
-    process = (rank + 1) * _MOST_THREADS
+    process = (int(rank) + 1) * _MOST_THREADS  # not numpy's, which JSON does not know
     yield _name("process", process, process, f"rank {rank}")
     thread = process
     for lane in LANES:
@@ -67,7 +67,7 @@ def _event(span: Span, process: int, thread: int) -> dict:
         "tid": thread,
         "ts": span.start / _PARTS,
         "dur": (span.end - span.start) / _PARTS,
-        "args": {"rank": span.rank, "kind": span.kind, "label": span.label, "lane": span.lane,
+        "args": {"rank": int(span.rank), "kind": span.kind, "label": span.label, "lane": span.lane,
                  "step": span.step},
     }  # fmt: skip
 

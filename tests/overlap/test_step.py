@@ -437,6 +437,8 @@ def refusals():
         "nothing to train": error_of(wrap, frozen),
         "bucket_mb=0: expected": error_of(wrap, layers(), 0),
         "first_bucket_mb='1': expected": error_of(wrap, layers(), 1, "1"),
+        "overlap='no': expected": error_of(wrap, layers(), overlap="no"),
+        "all_reduce='ring': expected a function": error_of(wrap, layers(), all_reduce="ring"),
         "At the first difference: parameter bias": error_of(wrap, on_rank_0),
         "inside DistributedDataParallel": error_of(wrap, nn.Sequential(DistributedDataParallel(layers()))),
         "parameter 0.weight is in another BucketedDataParallel already": error_of(wrap, model.module),

@@ -118,6 +118,12 @@ def test_what_follows_at_once_does_not_overlap_when_a_viewer_adds_up(tmp_path_fa
             assert (1000 * microseconds).is_integer()  # Perfetto rounds each for itself, to nanoseconds
 
 
+def test_ranks_may_be_numpys_numbers(tmp_path):
+    numpy = pytest.importorskip("numpy")
+    span = Span(numpy.int64(1), "compute", "", 0.0, 1.0)
+    assert read_trace(save_trace([span], tmp_path / "a.json"))[0].rank == 1
+
+
 def test_nothing_is_not_saved(tmp_path):
     with pytest.raises(ValueError, match="expected at least one span"):
         save_trace([], tmp_path / "a.json")

@@ -1,6 +1,5 @@
 """A step as the library's: the last bucket is started by finish, and the loss is divided by N."""
 
-import torch
 import torch.distributed as dist
 
 
@@ -28,7 +27,7 @@ def collect(module, bucket_bytes, firings, on_full):
     filled = fill_buckets([each.numel() * each.element_size() for each in trained], bucket_bytes)
     for number, bucket in enumerate(filled):
         begin = 0
-        rows.append(torch.zeros(sum(trained[i].numel() for i in bucket), dtype=trained[0].dtype))
+        rows.append(trained[0].new_zeros(sum(trained[i].numel() for i in bucket)))
         expected.append(sum(firings[trained[i]] for i in bucket))
         for i in bucket:
             end = begin + trained[i].numel()

@@ -2,7 +2,6 @@
 
 from collections import Counter, deque
 
-import torch
 import torch.distributed as dist
 
 
@@ -35,7 +34,7 @@ def collect(module, bucket_bytes, firings, on_full):
     came = Counter()
     for number, bucket in enumerate(filled):
         members = [parameters[i] for i in bucket]
-        row = torch.zeros(sum(each.numel() for each in members), dtype=members[0].dtype)
+        row = members[0].new_zeros(sum(each.numel() for each in members))
 
         def hook(parameter, number=number, members=members, row=row):
             came[parameter] += 1

@@ -28,7 +28,7 @@ def fill_buckets(sizes, bucket_bytes):
 
 def hook_bucket(number, parameters, firings, on_full):
     lengths = [parameter.numel() for parameter in parameters]
-    row = torch.zeros(sum(lengths), dtype=parameters[0].dtype)
+    row = torch.zeros(sum(lengths), dtype=parameters[0].dtype, device=parameters[0].device)
     expected = sum(firings[parameter] for parameter in parameters)
     missing = expected
 
