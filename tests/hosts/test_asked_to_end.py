@@ -38,8 +38,11 @@ def test_sigterm_to_agents(real_links, tmp_path, asked):
         if asked == "another":
             assert agents[1].wait(SECONDS_TO_STOP) == 1
             agents[0].kill()  # it would wait for the other one for 300 s, which torchrun lets nobody change
+        elif asked == "the head":
+            assert agents[0].wait(SECONDS_TO_STOP) == 1
+            assert agents[1].wait(SECONDS_TO_STOP) in (0, 1)  # 1 if it sees first that the head has gone
         else:
-            assert [agent.wait(SECONDS_TO_STOP) for agent in agents] == [1, 0 if asked == "the head" else 1]
+            assert [agent.wait(SECONDS_TO_STOP) for agent in agents] == [1, 1]
         again = run.start([head, other], head)
         for agent in again:
             assert agent.wait(SECONDS_TO_RUN) == 0, outputs(again)
