@@ -27,8 +27,8 @@ def _draw(ranks: int) -> list[Case]:
     """More ranks take long, so they leave out a case whose steps of the schedule are in others, too."""
     cases = [
         _case(ranks, 1, range(1, 4), late_rank=ranks - 1),
-        _case(ranks, 2, range(1, 4), samples=(3,)),
-        _case(ranks, 3, range(2, 5)),
+        _case(ranks, 2, range(2, 4), samples=(3,)),
+        _case(ranks, 3, range(3, 5)),
         _case(ranks, 4, range(5, 7), of_norm=0.4),
         # The first step's gradient has 0.8 of the largest norm, so nothing is clipped.
         _case(ranks, 2, range(1, 3), of_norm=1 / 0.8),
