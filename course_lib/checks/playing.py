@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -103,10 +104,16 @@ def run(
 
 def _needed_in_ranks() -> list[str]:
     """The checks' modules that are here, and those that are not, since they import torch: the recorder, and
-    the training of an exercise, if it has any."""
+    the training of an exercise, if it has any.
+
+    With these, what torch imports in seconds, and each rank would by itself, at the first call of torch.func
+    or the first of its optimizers.
+    """
     here = [name for name in list(sys.modules) if name.startswith("course_lib.checks.")]
     exercises = [name for name in here if re.fullmatch(r".*\.exercise_\d\d", name)]
-    return [*here, "course_lib.checks.recorder", *(f"{name}.training" for name in exercises)]
+    packages = [name for name in exercises if hasattr(sys.modules[name], "__path__")]
+    training = [module for name in packages if find_spec(module := f"{name}.training")]
+    return [*here, "course_lib.checks.recorder", *training, *(["torch._dynamo"] if training else [])]
 
 
 def play_in_rank(function: Callable, calls: Sequence[Sequence[Call]]) -> list[Played]:

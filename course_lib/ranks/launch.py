@@ -41,7 +41,7 @@ def run(
     ranks that are there are used.
 
     timeout: seconds in which no rank made progress: no communication, no ``ranks.log``, no step of
-        ``ranks.progress``.
+        ``ranks.progress``.  Where others keep the cores busy, only those count for which ranks had them.
     device: ``"cpu"``, ``"cuda"`` (a GPU for each rank, leased for the call), or ``"auto"``: GPUs where there
         are enough, else the CPU.
     links: ``course_lib.links.Links`` between the ranks, slow ones; without, they have what the machine has.

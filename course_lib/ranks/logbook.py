@@ -33,6 +33,7 @@ _FIELD = struct.Struct("<Q")
 _STATE, _PROGRESS, _COUNT, _WAITS_IN, _EXIT, _NOTE = 0, 8, 16, 24, 32, 40
 _NOTE_BYTES = 900
 _ON_BEHALF_WAITS_IN = 944  # as waits in, of a thread that works on the main thread's behalf
+_PID = 952
 _RECORDS_START = 1024
 # index + 1, stage, line of the wait, number in its channel, channel, signature, length of the text
 _HEAD = struct.Struct("<QIIQIII")
@@ -129,6 +130,11 @@ class Logbook:
         return self._read(_COUNT)
 
     @property
+    def pid(self) -> int:
+        """Of the rank's process, as that process sees it; 0 before it has begun."""
+        return self._read(_PID)
+
+    @property
     def exit_status(self) -> int | None:
         """The exit code of the rank's process, or minus the signal that ended it; None while it lives."""
         status = self._read(_EXIT)
@@ -144,6 +150,9 @@ class Logbook:
         """The operation that the rank's main thread waits in, or a thread that works on its behalf."""
         index = self._read(_WAITS_IN) or self._read(_ON_BEHALF_WAITS_IN)
         return self.operation(index - 1) if index else None
+
+    def set_pid(self, pid: int) -> None:
+        _FIELD.pack_into(self._memory, _PID, pid)
 
     def set_exit_status(self, status: int) -> None:
         _FIELD.pack_into(self._memory, _EXIT, status + 1000)

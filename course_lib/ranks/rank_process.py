@@ -46,6 +46,7 @@ def main(folder: Path, rank: int) -> NoReturn:
     _print_unbuffered()
     _write_stacks_to(files.stack(rank))
     book = logbook.Logbook(files.logbook(rank))
+    book.set_pid(os.getpid())
     try:
         settings = json.loads(files.settings.read_text())
         book = _set_up(files, rank, settings)

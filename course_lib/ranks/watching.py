@@ -23,6 +23,7 @@ from course_lib.ranks import display, logbook, network, payload, report
 from course_lib.ranks.devices import Devices
 from course_lib.ranks.diagnosis import RankView
 from course_lib.ranks.errors import RanksError
+from course_lib.ranks.own_time import OwnTime
 from course_lib.ranks.run_files import RunFiles, import_path
 
 _SECONDS_TO_START = 120
@@ -32,7 +33,10 @@ _SECONDS_FOR_STACKS = 1.0
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """When a run is ended: seconds without progress, seconds in all, bytes printed by all ranks together."""
+    """When a run is ended: seconds without progress, seconds in all, bytes printed by all ranks together.
+
+    Seconds are the ranks' own: where others keep the cores busy, those for which ranks have them.
+    """
 
     without_progress: float
     total: float = math.inf
@@ -123,7 +127,8 @@ class Run:
 
     def _watch(self) -> RanksError | None:
         """Wait until all have returned, or return the error that says why they won't."""
-        began = last_progress = running_since = time.monotonic()
+        began, own_time = time.monotonic(), OwnTime(self._books)
+        last_progress = running_since = 0.0
         progress = -1
         while True:
             self._live.show_new()
@@ -131,21 +136,26 @@ class Run:
                 return self._failure()
             if all(book.state == logbook.RETURNED for book in self._books):
                 return None
-            now, seen = time.monotonic(), sum(book.progress for book in self._books)
+            now, seen = own_time.seconds(), sum(book.progress for book in self._books)
             if seen != progress:
                 progress, last_progress = seen, now
             if now - last_progress > self._patience():
-                return report.hang(self._records(), self._limits.without_progress)
+                return self._ended(report.hang, self._limits.without_progress)
             if self._is_starting():
                 running_since = now
             if now - running_since > self._limits.total:
-                return report.endless(self._records(), self._limits.total)
+                return self._ended(report.endless, self._limits.total)
             if not self._starter.is_usable:
                 return RanksError("The process that starts ranks was ended, and the ranks with it.")
             if self._printed_bytes() > self._limits.printed:
                 limit = f"{self._limits.printed >> 20} MiB"
                 return RanksError(f"The ranks printed more than {limit}, so the run was ended.")
-            _pause(now - began)
+            _pause(time.monotonic() - began)
+
+    def _ended(self, why: Callable[..., RanksError], limit: float) -> RanksError | None:
+        """The report of a run that is ended; None if it came to its end by itself at the last moment."""
+        records = self._records()
+        return None if all(each.view.status == "returned" for each in records) else why(records, limit)
 
     def _patience(self) -> float:
         """Starting is not the function's fault: it may take a while, on a busy machine or without a fork."""

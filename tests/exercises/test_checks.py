@@ -813,8 +813,9 @@ def test_what_is_left_is_shown_as_a_table_outside_of_notebooks(capsys):
     assert "rank 1  _1       01\n" in printed
 
 
-def test_watching_operators_does_not_load_torchs_compiler():
-    """That takes seconds in every rank, and a busy machine takes them for a hang."""
+def test_watching_operators_does_not_load_torchs_compiler(monkeypatch):
+    """That takes seconds in every rank, where it is not loaded before ranks are forked."""
+    monkeypatch.setattr(launch, "import_beforehand", lambda modules: None)
     if launch._starter is not None:
         launch._starter.close()  # one that was idle for a while has loaded it beforehand
 
@@ -823,6 +824,23 @@ def test_watching_operators_does_not_load_torchs_compiler():
         assert "torch._dynamo" not in sys.modules
 
     assert in_place(adds) == 1.0
+
+
+def loads_nothing_more():
+    before = set(sys.modules)
+    torch.func.grad(torch.sum)(torch.ones(2))
+    torch.optim.AdamW([torch.ones(2)]).zero_grad()
+    return sorted(name for name in set(sys.modules) - before if name.startswith("torch._dynamo"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="nobody imports for others")
+def test_where_something_is_trained_torchs_compiler_is_loaded_once():
+    """Else each rank of a right answer with torch.func loads it, and a busy machine takes that for a hang."""
+    importlib.import_module("course_lib.checks.exercise_05")
+    if launch._starter is not None:
+        launch._starter.close()
+    found, error, _ = playing.run(loads_nothing_more, 2, (), launch.Limits(20))
+    assert error is None and found == [[], []]
 
 
 # --- Forms of arguments and results ---
