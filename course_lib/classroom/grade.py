@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", type=Path, metavar="FILE", help="also write all that is known, as JSON")
     add("--reports", type=Path, metavar="FOLDER", help="also write a page per student, and one of the class")
     add("--exercises", metavar="00,03", help="only exercises with these numbers")
-    add("--jobs", type=int, metavar="N", help="students at a time (default: one per core)")
+    add("--jobs", type=int, metavar="N", help="students at a time (default: as root one per core, else 1)")
     add("--seed", metavar="TEXT", help="inputs are drawn from it (default: a secret, kept with the marks)")
     add("--again", action="store_true", help="mark everybody anew")
     add("--no-jail", action="store_true", help="where no jail is to be had: learners' code gets your rights")
