@@ -52,7 +52,7 @@ RUNS = [
 def line(run: Run) -> str:
     """A run in a few words, for a list."""
     split = f"{run.gpus:,} {run.card}" + (f", N = {run.ranks}" if run.ranks != run.gpus else "")
-    return f"{run.name} {_parameters(run)}, {split}: {run.utilization or 'the largest that ran'}"
+    return f"{run.name} {_parameters(run)}, {split}: {run.utilization or 'largest that ran'}"
 
 
 def _parameters(run: Run) -> str:
