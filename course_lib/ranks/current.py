@@ -63,7 +63,7 @@ def device() -> torch.device:
 
 
 def log(text: object) -> None:
-    """Show a line, labelled with the rank, at once; what is printed is shown when the run has ended."""
+    """Show a line, labeled with the rank, at once; what is printed is shown when the run has ended."""
     if _current is None:
         with tqdm.tqdm.external_write_mode():  # a line of its own, not one behind a progress bar
             torchrun.say(f"[rank {torchrun.rank()}] {text}" if torchrun.is_here() else str(text))
