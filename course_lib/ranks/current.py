@@ -28,7 +28,6 @@ _SECONDS_BETWEEN_TICKS = 0.1
 @dataclass(frozen=True)
 class _Current:
     rank: int
-    ranks: int
     device: str
     live: Path
     book: Logbook
@@ -37,10 +36,10 @@ class _Current:
 _current: _Current | None = None
 
 
-def enter(rank: int, ranks: int, device: str, live: Path, book: Logbook) -> None:
+def enter(rank: int, device: str, live: Path, book: Logbook) -> None:
     """Make this process a rank."""
     global _current
-    _current = _Current(rank, ranks, device, live, book)
+    _current = _Current(rank, device, live, book)
 
 
 def is_rank() -> bool:
