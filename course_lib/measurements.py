@@ -7,7 +7,8 @@
     shown.points, shown.label                        # for a figure
 
 Each point is the median of its repeats.  In a working copy it is kept, a line of ``measurements.jsonl`` each,
-and explorers draw it again.  Outside of one, as in the reference notebooks, points live in the kernel only.
+which ``tools/record_points.py`` reads.  Outside of one, as in the reference notebooks, points live in the
+kernel only.
 
 Where the repeats of a point differ by more than 40%, or the notebook does not get a core for itself, the
 machine has other work, and its times say little about the network: then the course's own points, recorded on

@@ -12,6 +12,8 @@ from pathlib import Path
 from course_lib import predictions
 from course_lib.predictions import FILE_NAME, counting_prediction, number_text
 
+_BINS = 12  # of a histogram, at most twice as many
+
 
 @dataclass(frozen=True)
 class ClassPrediction:
@@ -138,15 +140,15 @@ def _plain(text: str) -> str:
     return _printable(text).replace("$", r"\$")
 
 
-def _bins(values: list[float], logarithmic: bool, count: int = 12) -> list[float]:
+def _bins(values: list[float], logarithmic: bool) -> list[float]:
     low, high = min(values), max(values)
-    if all(value == int(value) for value in values) and high - low < 2 * count:
+    if all(value == int(value) for value in values) and high - low < 2 * _BINS:
         return [int(low) - 0.5 + number for number in range(int(high - low) + 2)]  # one bar for each number
     if logarithmic:
-        return [low * (high / low) ** (edge / count) for edge in range(count + 1)]
+        return [low * (high / low) ** (edge / _BINS) for edge in range(_BINS + 1)]
     if low == high:
         low, high = low - 0.5 * abs(low), high + 0.5 * abs(high)
-    return [low + (high - low) * edge / count for edge in range(count + 1)]
+    return [low + (high - low) * edge / _BINS for edge in range(_BINS + 1)]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -39,10 +39,10 @@ _WORDS = {
 _MOST_MISTAKES = 8  # of a part
 
 
-def pages(marks: Sequence[StudentMark], masters: Path = submission.MASTERS) -> dict[str, str]:
+def pages(marks: Sequence[StudentMark]) -> dict[str, str]:
     """All pages by the name of their file, the same for the same marks."""
     names = [exercise.exercise for exercise in marks[0].exercises]
-    texts = {name: exercise_text.read(submission.master(name, masters)) for name in names}
+    texts = {name: exercise_text.read(submission.master(name)) for name in names}
     students = {page_of(mark.student): _student_page(mark, texts) for mark in marks}
     return students | {CLASS_PAGE: _class_page(marks, texts)}
 

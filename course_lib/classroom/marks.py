@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-PASS, WRONG, ERROR, HANG, CRASH, MISSING, TAMPERED = STATUSES = (
+PASS, WRONG, ERROR, HANG, CRASH, MISSING, TAMPERED = (
     "pass", "wrong", "error", "hang", "crash", "missing", "tampered"
 )  # fmt: skip
 

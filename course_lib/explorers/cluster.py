@@ -7,11 +7,10 @@ measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import ceil, floor, log10
-from statistics import median
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
@@ -83,12 +82,6 @@ class Point(NamedTuple):
     micro_batches: int
     seconds: float
     predicted: float
-
-
-def points_of(results: Iterable, ranks: int, rate: float, micro_batches: int = 1) -> list[Point]:
-    """Points from the results of ``overlap_timing.measure`` on ``ranks`` ranks with links of ``rate``."""
-    return [Point(each.name, ranks, rate, each.bucket_mb, micro_batches, median(each.seconds),
-                  each.step.seconds) for each in results]  # fmt: skip
 
 
 # --- the picture ---

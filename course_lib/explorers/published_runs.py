@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from course_lib.explorers.units import count
-from course_lib.explorers.widget import Readout
 
 ALONE, SHARDED, DIVIDED = KINDS = ("data parallelism alone", "model state sharded", "model divided, too")
 
@@ -57,16 +56,3 @@ def line(run: Run) -> str:
 
 def _parameters(run: Run) -> str:
     return count(float(f"{run.parameters:.3g}"))
-
-
-def table() -> Readout:
-    """All runs with their sources."""
-    head = ("", "run", "parameters", "GPUs", "N", "split", "U", "source")
-    rows = [
-        (f"{number}", run.name, _parameters(run), f"{run.gpus:,} {run.card}",
-         f"{run.ranks}", run.kind, run.utilization or "–", run.source)
-        for number, run in enumerate(RUNS, start=1)
-    ]  # fmt: skip
-    note = ("N: data-parallel ranks. HFU counts recomputation, too: U is about 3/4 of it. Run 1 was the "
-            "largest model that data parallelism alone could hold on its cards.")  # fmt: skip
-    return Readout([head, *rows], [note])

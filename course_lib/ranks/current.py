@@ -28,7 +28,6 @@ _SECONDS_BETWEEN_TICKS = 0.1
 @dataclass(frozen=True)
 class _Current:
     rank: int
-    ranks: int
     device: str
     live: Path
     book: Logbook
@@ -37,10 +36,10 @@ class _Current:
 _current: _Current | None = None
 
 
-def enter(rank: int, ranks: int, device: str, live: Path, book: Logbook) -> None:
+def enter(rank: int, device: str, live: Path, book: Logbook) -> None:
     """Make this process a rank."""
     global _current
-    _current = _Current(rank, ranks, device, live, book)
+    _current = _Current(rank, device, live, book)
 
 
 def is_rank() -> bool:
@@ -63,7 +62,7 @@ def device() -> torch.device:
 
 
 def log(text: object) -> None:
-    """Show a line, labelled with the rank, at once; what is printed is shown when the run has ended."""
+    """Show a line, labeled with the rank, at once; what is printed is shown when the run has ended."""
     if _current is None:
         with tqdm.tqdm.external_write_mode():  # a line of its own, not one behind a progress bar
             torchrun.say(f"[rank {torchrun.rank()}] {text}" if torchrun.is_here() else str(text))

@@ -69,13 +69,13 @@ class Live:
 
 
 def show_output(paths: list[Path]) -> None:
-    """Print what the ranks printed, rank by rank, each line labelled, and keep it for ``output``."""
+    """Print what the ranks printed, rank by rank, each line labeled, and keep it for ``output``."""
     global _last_output
     _last_output = [path.read_bytes() if path.exists() else b"" for path in paths]
     limit = _CHARACTERS_SHOWN_IN_NOTEBOOK if in_notebook() else None
     for rank, path in enumerate(paths):
         if path.exists():
-            for text in labelled(rank, path, limit):
+            for text in labeled(rank, path, limit):
                 _print(text)
 
 
@@ -85,7 +85,7 @@ def output(rank: int | None = None) -> str:
     return b"".join(texts).decode("utf-8", errors="replace")
 
 
-def labelled(rank: int, path: Path, limit: int | None = None) -> Iterator[str]:
+def labeled(rank: int, path: Path, limit: int | None = None) -> Iterator[str]:
     """The file's lines with their label; the middle is left out beyond ``limit`` characters."""
     size = path.stat().st_size
     with path.open("rb") as file:

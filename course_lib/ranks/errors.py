@@ -14,6 +14,7 @@ class RankState:
 
     ``status`` is ``returned``, ``raised``, ``died``, ``waiting`` (in a communication operation),
     ``running`` or ``starting``; ``doing`` says it in words; ``line`` is the learner's line, "" if unknown.
+    ``traceback``: the lines of a rank that raised, outermost first, as the report folds them.
     """
 
     rank: int
@@ -57,7 +58,6 @@ class NeedsRanks(RanksError):
 
     def __init__(self, needed: int, there: int):
         super().__init__(f"this needs {needed} ranks, and torchrun started {there}")
-        self.needed, self.there = needed, there
 
 
 class NeedsLinks(RanksError):

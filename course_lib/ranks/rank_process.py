@@ -82,7 +82,7 @@ def _set_up(files: RunFiles, rank: int, settings: dict) -> logbook.Logbook:
         pacing.install(files.pacing, rank, [RankLink(*values) for values in settings["pacing"]])
     others = {other: files.logbook(other) for other in range(ranks) if other != rank}
     book = operations.watch(files.logbook(rank), others)
-    current.enter(rank, ranks, settings["device"], files.live(rank), book)
+    current.enter(rank, settings["device"], files.live(rank), book)
     if settings["device"] == "cuda":
         torch.cuda.set_device(rank)
     # Object collectives pickle; classes and functions typed in a cell need cloudpickle for that.

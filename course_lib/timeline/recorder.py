@@ -55,7 +55,7 @@ class Recorder:
         """What was recorded so far, in order of start.  On a GPU, waits until it has come to all of it."""
         marked = [*self._marked]
         for layers, step in self._layer_marks:
-            marked += [("compute", *labelled, "compute", step) for labelled in layers.spans()]
+            marked += [("compute", *labeled, "compute", step) for labeled in layers.spans()]
         return sorted(map(self._span, marked), key=lambda span: (span.start, -span.end))
 
     def _span(self, marked: tuple) -> Span:

@@ -14,7 +14,6 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from course_lib import data_parallel
-from course_lib.all_reduce import ring
 from course_lib.overlap import BucketedDataParallel, comm_hook
 from course_lib.overlap.channel import AllReduce
 from course_lib.train.data import MicroBatch
@@ -107,8 +106,3 @@ def made(module: torch.nn.Module, kind: str, all_reduce: AllReduce, bucket_mb: f
     if kind == "step":
         return after_backward(module, all_reduce)
     return (in_buckets if kind == "buckets" else in_ddp)(module, all_reduce, bucket_mb)
-
-
-def library_all_reduce(name: str) -> AllReduce:
-    """``name``: one of ``settings.ALL_REDUCE``."""
-    return ring if name == "ring" else dist.all_reduce

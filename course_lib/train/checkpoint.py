@@ -121,9 +121,9 @@ def newest(folder: Path) -> Found:
     return Found(None, None, [])
 
 
-def newest_step(folder: Path | None) -> int | None:
+def newest_step(folder: Path) -> int | None:
     """By the names alone; None where there is no checkpoint."""
-    files = _files(folder) if folder is not None else []
+    files = _files(folder)
     return _step_of(files[0]) if files else None
 
 

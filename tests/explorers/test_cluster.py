@@ -1,14 +1,13 @@
 """The explorer of many ranks: it shows the simulator's cluster, and measured steps where they belong."""
 
 from dataclasses import fields, replace
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib.explorers import cluster
-from course_lib.explorers.cluster import Choice, Drawing, Point, points_of, readout
+from course_lib.explorers.cluster import Choice, Drawing, Point, readout
 from course_lib.explorers.fast_canvas import FastCanvas
 from course_lib.explorers.overlap import COMPUTED, Work
 from course_lib.simulator import LEFT_OUT, Layer, Link, simulate_cluster, simulate_step
@@ -84,12 +83,6 @@ def test_points_are_shown_where_rate_buckets_and_micro_batches_are_theirs():
     assert (predicted, course, ddp) == ([pytest.approx((3, 0.8))], [], [pytest.approx((3, 0.9))])
     for other in ({"jitter": 0.1}, {"jitter": 0.0, "slower": 2.0}):  # measured on ranks and links alike
         assert shown(Choice(**other), POINTS)[3:] == [[], [], []]
-
-
-def test_results_of_measuring_can_be_drawn():
-    result = SimpleNamespace(name="torch's DDP", bucket_mb=2.0, seconds=[0.3, 0.5, 0.4],
-                             step=SimpleNamespace(seconds=0.41))  # fmt: skip
-    assert points_of([result], 4, 50e6) == [Point("torch's DDP", 4, 50e6, 2.0, 1, 0.4, 0.41)]
 
 
 def test_the_readout_is_the_choices_cluster():

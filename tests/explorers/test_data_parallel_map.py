@@ -121,7 +121,6 @@ def test_only_runs_of_data_parallelism_alone_had_to_fit():
             assert model_state(round(run.parameters)).total < ACCELERATORS[cards[run.card]].memory_bytes
         assert run.gpus % run.ranks == 0
         assert (run.gpus == run.ranks) == (run.kind != published_runs.DIVIDED)
-    assert len(published_runs.table().rows) == len(published_runs.RUNS) + 1
 
 
 # --- the picture ---

@@ -93,7 +93,8 @@ class Linear(torch.nn.Module):
 class SGD(torch.optim.Optimizer):
     """Plain SGD that notes with which gradients it steps: in ``used``, None where a parameter had none.
 
-    torch's own would import torch's compiler when it is made, which takes a second in each rank.
+    torch's own would import torch's compiler when it is made, which takes a second in each rank that was not
+    forked.
     """
 
     def __init__(self, module: torch.nn.Module, rate: float):
