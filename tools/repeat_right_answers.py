@@ -24,6 +24,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from tqdm import tqdm
+
 from tests.exercises import answers
 
 TIMES, AT_ONCE = 50, 4
@@ -86,7 +88,7 @@ def repeat(
     failed: Counter[Check] = Counter()
     end = time.monotonic() + 60 * minutes
     with processes(at_once) as pool:
-        for _ in range(times):
+        for _ in tqdm(range(times), unit=" rounds", disable=None):
             for check, (right, printed) in zip(todo, pool.map(passes, todo), strict=True):
                 ran[check] += 1
                 if not right:

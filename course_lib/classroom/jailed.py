@@ -28,7 +28,7 @@ from course_lib.ranks import launch
 from course_lib.ranks.fork_server import SEALED, can_fork, seal
 from course_lib.ranks.watching import Limits
 
-_LOOKING = Limits(without_progress=10, total=20)
+LOOKING = Limits(without_progress=10, total=20)
 
 
 class Cells(NamedTuple):
@@ -127,7 +127,7 @@ def _answer(request: Look | Play) -> dict:
 
 
 def _look(request: Look) -> dict:
-    return wire.ended_to_plain(*playing.run(look_in_rank, 1, request, _LOOKING, plain=True))
+    return wire.ended_to_plain(*playing.run(look_in_rank, 1, request, LOOKING, plain=True))
 
 
 def _play(request: Play) -> dict:

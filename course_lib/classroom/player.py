@@ -12,12 +12,13 @@ from course_lib.checks.part import Attempt, Case
 from course_lib.checks.playing import calls
 from course_lib.classroom import wire
 from course_lib.classroom.jail import Jail, JailEnded, JailLimits, NoJail
-from course_lib.classroom.jailed import Cells, Look, Play
+from course_lib.classroom.jailed import LOOKING, Cells, Look, Play
 from course_lib.ranks.watching import Limits
 
 _START = "from course_lib.classroom.jailed import main; main()"
 _MOST_BYTES = 1 << 26  # of an answer; right ones have a few hundred thousand
 _SECONDS_TO_SPARE = 60  # for starting ranks, and for the report of a hang
+_TIMES_SLOWER = 4  # on a busy machine, where a limit inside of the jail comes later
 _SECONDS_TO_START = 180  # importing torch from a cold network disk, for the first time
 
 
@@ -46,7 +47,7 @@ class Player:
 
     def look(self, cells: Cells, names: Sequence[str]) -> wire.Looked:
         """What the cells define; raises RanksError if they don't come to an end."""
-        texts, error, _ = self._ask(Look(cells, names), _SECONDS_TO_SPARE)
+        texts, error, _ = self._ask(Look(cells, names), _seconds(LOOKING))
         try:
             if error is None:
                 return wire.looked_from_text("".join(texts), cells.answers, names)
@@ -58,7 +59,7 @@ class Player:
         """Run a function, in which the learner's are ``Learners``, on all cases of one run."""
         of_ranks = calls(cases)
         request = Play(cells, pickle.dumps(function), of_ranks, limits)
-        texts, error, printed = self._ask(request, limits.total + _SECONDS_TO_SPARE)
+        texts, error, printed = self._ask(request, _seconds(limits))
         played: list = []
         try:
             if error is None:
@@ -108,3 +109,8 @@ def _as_many(played: list, expected: int) -> list:
 
 def _spoiled(problem: wire.BadReply) -> SpoiledRun:
     return SpoiledRun(f"What came back is not what a check writes: {problem}.")
+
+
+def _seconds(limits: Limits) -> float:
+    """How long the marker waits for an answer of a run with these limits."""
+    return _TIMES_SLOWER * limits.total + _SECONDS_TO_SPARE

@@ -99,20 +99,21 @@ class Stream:
         self._stream = torch.cuda.Stream(device)
 
     def start(self, row: torch.Tensor, all_reduce: AllReduce) -> Started:
+        row.record_stream(self._stream)  # its memory goes to nobody else before this stream is done
         with torch.cuda.stream(self._stream):
             sum_in_place(all_reduce, row)
-        return _OnStream(self._stream.record_event())
+        return _OnStream(self._stream.record_event(), row.device)
 
     def follow(self) -> None:
         self._stream.wait_stream(torch.cuda.current_stream(self._stream.device))
 
 
 class _OnStream:
-    def __init__(self, done: torch.cuda.Event):
-        self._done = done
+    def __init__(self, done: torch.cuda.Event, device: torch.device):
+        self._done, self._device = done, device
 
     def wait(self) -> None:
-        torch.cuda.current_stream().wait_event(self._done)
+        torch.cuda.current_stream(self._device).wait_event(self._done)
 
 
 def sum_in_place(all_reduce: AllReduce, row: torch.Tensor) -> None:

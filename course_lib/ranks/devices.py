@@ -55,7 +55,8 @@ def device_kind(ranks: int, device: str = "auto") -> str:
         return "cpu"
     gpus = len(visible_gpus())
     if wanted == "cuda" and gpus < ranks:
-        raise ValueError(f"device='cuda' with {ranks} ranks needs {ranks} GPUs; this process can use {gpus}")
+        asked = "COURSE_DEVICE=cuda" if device == "auto" else "device='cuda'"
+        raise ValueError(f"{asked} with {ranks} ranks needs {ranks} GPUs; this process can use {gpus}")
     return "cuda" if gpus >= ranks else "cpu"
 
 
@@ -151,7 +152,9 @@ def _try_lock(gpu: str) -> BinaryIO | None:
     # One file for all users of the machine; readable is enough to lock it.
     path = Path(tempfile.gettempdir()) / f"course-gpu-{gpu}.lock"
     with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o644))
+        new = os.open(path, os.O_CREAT | os.O_EXCL)
+        os.fchmod(new, 0o644)  # whatever this user's umask is
+        os.close(new)
     file = path.open("rb")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

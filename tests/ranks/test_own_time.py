@@ -26,6 +26,8 @@ needs_schedstat = pytest.mark.skipif(not core_time(os.getpid()), reason="this sy
     ([(0.5, 3.5)] * 8, 2, 2.0),  # and others take half
     ([(0.5, 3.5)] * 8, 16, 0.5),  # cores that others use
     ([(1.5, 0.0)], 2, 4.0),  # for the most part it sleeps
+    ([(0.1, 2.4)], 2, 1.6),  # sleeps, and looks often whether it can go on
+    ([(0.01, 3.99)], 2, 0.2),  # a limit comes in the end
     ([(4.1, 0.1)], 2, 4.0),  # times are not read at once
 ])  # fmt: skip
 def test_what_counts_of_four_seconds(spent, cores, counted):
