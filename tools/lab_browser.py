@@ -196,7 +196,7 @@ class NotebookPage:
             self.page.wait_for_timeout(300)  # cells and pictures that come into view are drawn only then
             number += 1
             yield number
-            if view["at_end"]:
+            if self.page.evaluate(AT_END):
                 return
             position = view["position"] + 0.9 * view["height"]
 
@@ -243,8 +243,14 @@ OUTPUTS = """() => {
 SCROLL = """position => {
   const view = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-WindowedPanel-outer');
   view.scrollTop = position;
-  return {position: view.scrollTop, height: view.clientHeight,
-          at_end: view.scrollTop + view.clientHeight >= view.scrollHeight - 2};
+  return {position: view.scrollTop, height: view.clientHeight};
+}"""
+
+# On a busy machine the page is short at first, since its cells come one by one.
+AT_END = """() => {
+  const view = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-WindowedPanel-outer');
+  const last = window.jupyterapp.shell.currentWidget.content.widgets.at(-1).node;
+  return last.isConnected && view.scrollTop + view.clientHeight >= view.scrollHeight - 2;
 }"""
 
 
