@@ -18,6 +18,7 @@ from course_lib.checks import values
 from course_lib.checks.addresses import overlap, span
 from course_lib.checks.part import Attempt, Case, Compared, Part, Played
 from course_lib.ranks import launch
+from course_lib.ranks.fork_server import IMPORTED_LATE
 
 SECONDS_WITHOUT_PROGRESS = 5
 SECONDS_FOR_ONE_WORLD_SIZE = 15  # for functions that communicate without end
@@ -106,14 +107,13 @@ def _needed_in_ranks() -> list[str]:
     """The checks' modules that are here, and those that are not, since they import torch: the recorder, and
     the training of an exercise, if it has any.
 
-    With these, what torch imports in seconds, and each rank would by itself, at the first call of torch.func
-    or the first of its optimizers.
+    With these, what each rank that trains would import by itself.
     """
     here = [name for name in list(sys.modules) if name.startswith("course_lib.checks.")]
     exercises = [name for name in here if re.fullmatch(r".*\.exercise_\d\d", name)]
     packages = [name for name in exercises if hasattr(sys.modules[name], "__path__")]
     training = [module for name in packages if find_spec(module := f"{name}.training")]
-    return [*here, "course_lib.checks.recorder", *training, *(["torch._dynamo"] if training else [])]
+    return [*here, "course_lib.checks.recorder", *training, *(IMPORTED_LATE if training else [])]
 
 
 def play_in_rank(function: Callable, calls: Sequence[Sequence[Call]]) -> list[Played]:

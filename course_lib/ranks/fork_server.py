@@ -42,6 +42,8 @@ _SECONDS_UNTIL_IDLE = 2
 _SECONDS_BETWEEN_LOOKS_BUSY, _SECONDS_BETWEEN_LOOKS_IDLE = 0.005, 0.5
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
 SEALED = "COURSE_RANKS_ARE_SEALED"  # set: neither the server nor ranks can be looked into by the same user
+# What torch itself imports in seconds, at the first optimizer or the first call of torch.func.
+IMPORTED_LATE = ("torch._dynamo",)
 
 
 def can_fork() -> bool:
@@ -201,13 +203,11 @@ class _Server:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _import_more_if_idle(self) -> None:
-        """While the learner reads: what torch imports late, in seconds, at the first optimizer step."""
+        """While the learner reads."""
         is_idle = not self._ranks and time.monotonic() - self._idle_since > _SECONDS_UNTIL_IDLE
         if self._has_imported_more or not is_idle:
             return
-        import torch._dynamo  # noqa: F401
-
-        gc.freeze()
+        _import(IMPORTED_LATE)
         self._has_imported_more = True
 
     def _do(self, request: dict) -> None:
@@ -297,7 +297,7 @@ class _Server:
             time.sleep(0.001)
 
 
-def _import(modules: list[str]) -> None:
+def _import(modules: Iterable[str]) -> None:
     for module in modules:
         with contextlib.suppress(Exception):  # it may not exist; a rank that needs it says what is wrong
             importlib.import_module(module)
