@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ import psutil
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from course_lib.doctor import BROWSER_PACKAGE, find_browser
+from course_lib.processes import end_with_parent
 from course_lib.working_copy import LAB_SETTINGS
 
 PANEL = ".jp-NotebookPanel:not(.lm-mod-hidden)"  # the notebook in front
@@ -77,13 +79,18 @@ def jupyter_server(root: Path, command: list[str] | None = None) -> Iterator[Ser
         with log.open("w") as output:
             process = subprocess.Popen(
                 [*command, *server_options()], env=os.environ | folders, cwd=root,
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, preexec_fn=_end_with_parent,
             )  # fmt: skip
         try:
             info = wait_for_server(process, Path(folders["JUPYTER_RUNTIME_DIR"]), log)
             yield Server(info["url"], info["token"], Path(info["root_dir"]))
         finally:
             end_with_children(process)
+
+
+def _end_with_parent() -> None:
+    """A killed test run ends no `with` block; a server that is asked to end takes its kernels with it."""
+    end_with_parent(signal.SIGTERM)
 
 
 def server_options() -> list[str]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import ctypes
 import gc
 import importlib
 import json
@@ -40,7 +39,7 @@ _SECONDS_TO_ANSWER = 120  # importing torch from a cold network disk
 _SECONDS_TO_END = 5
 _SECONDS_UNTIL_IDLE = 2
 _SECONDS_BETWEEN_LOOKS_BUSY, _SECONDS_BETWEEN_LOOKS_IDLE = 0.005, 0.5
-_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36
+_PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 4, 36  # from <linux/prctl.h>
 SEALED = "COURSE_RANKS_ARE_SEALED"  # set: neither the server nor ranks can be looked into by the same user
 # What torch itself imports in seconds, at the first optimizer or the first call of torch.func.
 IMPORTED_LATE = ("torch._dynamo",)
@@ -164,7 +163,7 @@ def serve(descriptor: int, kernel: int) -> NoReturn:
 
 class _Server:
     def __init__(self, channel: socket.socket, kernel: int):
-        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        processes.prctl(_PR_SET_CHILD_SUBREAPER, 1)
         if SEALED in os.environ:
             seal()
         # Imported before any fork; if this fails the kernel is told, since ranks would be slow in silence.
@@ -241,7 +240,7 @@ class _Server:
             return pid
         try:
             os.setsid()
-            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            processes.end_with_parent()
             self._channel.close()
             atexit._clear()
             if rank is None:
@@ -306,13 +305,9 @@ def _import(modules: Iterable[str]) -> None:
 
 def seal() -> None:
     """Others of the same user can't trace this process, nor read its memory; those it forks inherit that."""
-    _prctl(_PR_SET_DUMPABLE, 0)
+    processes.prctl(_PR_SET_DUMPABLE, 0)
 
 
 def _kill(pid: int, sign: signal.Signals = signal.SIGKILL) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, sign)
-
-
-def _prctl(option: int, value: int) -> None:
-    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)

@@ -90,3 +90,19 @@ def test_an_ended_process_takes_its_children_along():
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of its parent's end")
+def test_a_server_ends_with_a_test_run_that_is_killed(tmp_path):
+    run = (
+        "from pathlib import Path; from tools.lab_browser import jupyter_server\n"
+        f"with jupyter_server(Path({str(tmp_path)!r})): print('runs', flush=True); input()"
+    )
+    killed = subprocess.Popen([sys.executable, "-c", run], stdin=PIPE, stdout=PIPE, text=True)
+    try:
+        assert killed.stdout.readline() == "runs\n"
+        servers = psutil.Process(killed.pid).children(recursive=True)
+        assert servers
+    finally:
+        killed.kill()
+        killed.wait()
+    _, alive = psutil.wait_procs(servers, timeout=30)
+    assert not alive

@@ -13,7 +13,6 @@ Network and cables are those of ``course_lib.links``.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import signal
@@ -26,12 +25,11 @@ from pathlib import Path
 
 import psutil
 
-from course_lib import namespaces
+from course_lib import namespaces, processes
 from course_lib.links import Links
 from course_lib.ranks import network
 
 _CLONE_NEWUTS, _CLONE_NEWPID = 0x04000000, 0x20000000  # from <linux/sched.h>
-_PR_SET_PDEATHSIG = 1
 _SECONDS_TO_START = 30
 _SECONDS_TO_DIE = 20
 
@@ -166,7 +164,7 @@ def in_child(task: str, *arguments: object) -> list[str]:
 
 
 def _main(parent: str, task: str, *arguments: str) -> None:
-    die_with_parent()
+    processes.end_with_parent()
     if os.getppid() != int(parent):  # it was gone before
         sys.exit(1)
     if task == "hold":
@@ -183,7 +181,7 @@ def _run(made: str, number: str, name: str, *command: str) -> None:
     socket.sethostname(name)
     child = os.fork()  # a PID namespace begins with the next child
     if child == 0:
-        die_with_parent()
+        processes.end_with_parent()
         os.execvp(command[0], command)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if status < 0:
@@ -194,11 +192,6 @@ def _run(made: str, number: str, name: str, *command: str) -> None:
 def _die_of(number: int) -> None:
     signal.signal(number, signal.SIG_DFL) if number != signal.SIGKILL else None
     os.kill(os.getpid(), number)
-
-
-def die_with_parent() -> None:
-    """End with whoever has started this process, however that ends."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.hosts.machines import Machine, Started, die_with_parent, in_child, wait_until
+from course_lib.processes import end_with_parent
+from tests.hosts.machines import Machine, Started, in_child, wait_until
 from tests.hosts.training import ENVIRONMENT, REPOSITORY
 
 SCRIPT = REPOSITORY / "cluster" / "train.sbatch"
@@ -79,7 +80,7 @@ class Job:
 
 
 def _srun(folder: Path, *arguments: str) -> int:
-    die_with_parent()
+    end_with_parent()
     (folder / "srun.pid").write_text(str(os.getpid()))
     assert arguments[0] == "--kill-on-bad-exit=1", arguments
     tasks = []
