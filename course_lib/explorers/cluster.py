@@ -96,7 +96,7 @@ _ALIKE: Looks = {"color": color_of("communication"), "linewidth": 1.6, "linestyl
 _ALONE: Looks = {"color": color_of("compute"), "linewidth": 2}
 _SPAN: Looks = {"facecolor": "#00000022", "linewidth": 0}
 _ITS_PREDICTION: Looks = {"marker": "_", "markersize": 13, "markeredgewidth": 1.5, "linestyle": "none",
-                          "color": color_of("optimizer state")}  # fmt: skip
+                          "color": "black"}  # fmt: skip
 _HERE: Looks = {"color": "#5A5A5A", "linewidth": 0.8}
 _SHARES: dict[str, Looks] = {
     "exposed communication": {"facecolor": color_of("communication"), "linewidth": 0},

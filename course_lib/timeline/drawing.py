@@ -107,7 +107,8 @@ def _drawn(spans: Sequence[Span], names: Mapping[int, str], title: str, what: st
 
     rows, kinds = list(_rows(spans, names)), _kinds(spans)
     height = rows[-1].at - min(0, rows[0].at) + 1
-    drawing = page_wide(1.3 + _ROW_HEIGHT * height, f"{what}: {title}. Shown: {', '.join(kinds)}.")
+    shown = ", ".join(map(_label, kinds))
+    drawing = page_wide(1.3 + _ROW_HEIGHT * height, f"{what}: {title}. Shown: {shown}.")
     axes = drawing.add_subplot()
     begin, end = min(span.start for span in spans), max(span.end for span in spans)
     factor, unit = (1000, "ms") if end - begin < 1 else (1, "s")
@@ -215,12 +216,16 @@ def _kinds(spans: Sequence[Span]) -> list[str]:
     return [kind for kind in COLORS if kind in present]
 
 
+def _label(kind: str) -> str:
+    return _IN_TIME.get(kind, kind)
+
+
 def _add_legend(drawing: Figure, kinds: list[str]) -> None:
     from matplotlib.patches import Patch
 
     idle: Looks = {"edgecolor": HATCH_COLOR, "hatch": IDLE_HATCH, "linewidth": 0}
     patches = [
-        Patch(facecolor=color_of(kind), label=_IN_TIME.get(kind, kind), **(idle if kind == "idle" else {}))
+        Patch(facecolor=color_of(kind), label=_label(kind), **(idle if kind == "idle" else {}))
         for kind in kinds
     ]
     drawing.legend(handles=patches, loc="outside lower center", ncols=min(4, len(patches)), frameon=False,
