@@ -16,7 +16,7 @@ from course_lib.checks import exercise_08 as check
 from course_lib.checks import given, judging, report, tolerance, values
 from course_lib.checks.exercise_05 import problem
 from course_lib.checks.exercise_05.training import row
-from course_lib.checks.exercise_08 import assembling, living, planning, predicting, training
+from course_lib.checks.exercise_08 import assembling, living, planning, predicting, resuming, training
 from course_lib.checks.exercise_08.schedule import FIRST, MOST, share
 from course_lib.checks.part import Attempt, Compared, Played
 from course_lib.checks.tolerance import near
@@ -181,6 +181,22 @@ def test_the_undisturbed_run_is_the_same_again_and_no_two_steps_begin_alike():
 def test_a_run_goes_on_as_if_nothing_had_happened(path):
     function = answers.load(path).run
     assert [starts(function, number) for number in range(8)] == [case.expected[0] for case in cases("run")]
+
+
+def test_a_later_start_that_finds_no_checkpoint_and_begins_otherwise_hears_nothing_of_checkpoints():
+    started = []
+
+    def run(module, optimizer, last, every, train_step, save, load):
+        started.append(last)
+        if len(started) == 2:
+            torch.manual_seed(1)
+        solution("run")(module, optimizer, last, every, train_step, save, load)
+
+    lost_before_a_checkpoint = next(case for case in cases("run") if case.arguments[0] == (7, 3, (3, None)))
+    value = values.describe(living.run(run, *lost_before_a_checkpoint.arguments[0]))
+    played = Played(value, lost_before_a_checkpoint.arguments[0], "", ())
+    sentence = resuming._mistake(Compared(1, lost_before_a_checkpoint, [played]))
+    assert "begins with other weights, moments or random numbers" in sentence
 
 
 def test_what_is_saved_is_not_what_is_trained_on():

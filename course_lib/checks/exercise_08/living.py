@@ -180,12 +180,11 @@ def run(function: Callable, last: int, every: int, lost: tuple[int | None, ...])
     undisturbed, disk, starts = _undisturbed(last), _Disk(), []
     for each in lost:
         start = _Start(last, each, undisturbed, disk)
-        starts.append(start.value)
         process = start.process
         try:
             call(function, process.module, process.optimizer, last, every, start.train_step, start.save,
                  disk.load)  # fmt: skip
         except Lost:
             pass
-        starts[-1] = start.value
+        starts.append(start.value)
     return tuple(starts)

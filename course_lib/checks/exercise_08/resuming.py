@@ -161,6 +161,11 @@ _DISTURBED = (
     "Nothing was lost yet, and a step begins with other weights, moments or random numbers than the one "
     "before has left: leave them alone between steps."
 )
+_DISTURBED_LATER = (
+    "A later start does the right steps, and one of them begins with other weights, moments or random "
+    "numbers than the run that nothing happened to has there. What a checkpoint holds is put in once, before "
+    "the first step; between steps all of it is left alone."
+)
 
 
 def _going_on(seen: _Seen) -> str | None:
@@ -204,9 +209,9 @@ def _last_step(seen: _Seen) -> str | None:
 
 
 def _saved(seen: _Seen) -> str | None:
-    if seen.got.steps != seen.expected.steps:
-        return None
     got, expected, steps = seen.got.saved, seen.expected.saved, seen.got.steps
+    if steps != seen.expected.steps or got == expected:
+        return None
     if not expected and not steps and got:
         return "Nothing was trained, and a checkpoint is written: there is nothing new to keep."
     if not got:
@@ -228,7 +233,12 @@ def _saved(seen: _Seen) -> str | None:
     )
 
 
-_MISTAKES = (_in_the_first_start, _going_on, _last_step, _saved)
+def _in_a_later_start(seen: _Seen) -> str | None:
+    """The last resort: where ``_going_on`` has no word for it, and steps and checkpoints are right."""
+    return _DISTURBED_LATER if seen.got == seen.expected._replace(off=seen.got.off) else None
+
+
+_MISTAKES = (_in_the_first_start, _going_on, _last_step, _saved, _in_a_later_start)
 
 
 def _mistake(wrong: Compared) -> str | None:
