@@ -17,6 +17,7 @@ ARGUMENTS = (lists, list, list, as_it_is)
 
 Times = tuple[tuple[float, float], ...]  # start and end of each bucket
 Start = Callable[[float, float, float], float]  # from ready, the end before, and the last ready of all
+Exposed = Callable[[Times, Sequence[float], float], float]  # of times, seconds, end of the backward pass
 
 _PAIRS = ((5, 4), (3, 2), (1, 0))
 _SECRET = "four buckets of several sizes"
@@ -63,7 +64,8 @@ def queued(ready: Sequence[float], seconds: Sequence[float], start: Start = when
     return tuple(times)
 
 
-def exposed(times: Times, backward_end: float) -> float:
+def exposed(times: Times, seconds: Sequence[float], backward_end: float) -> float:
+    """Seconds from the end of the backward pass until the last bucket has ended."""
     return max(0.0, times[-1][1] - backward_end)
 
 
@@ -82,15 +84,29 @@ def as_soon_as_free(ready: float, free: float, last: float) -> float:
     return free or ready
 
 
-_Exposed = Callable[[Times, Sequence[float], float], float]  # of times, seconds, backward_end
+def with_the_last_hidden(times: Times, seconds: Sequence[float], backward_end: float) -> float:
+    return exposed(times[:-1], seconds[:-1], backward_end) if times[1:] else 0.0
 
 
-def _right(times: Times, seconds: Sequence[float], backward_end: float) -> float:
-    return exposed(times, backward_end)
+def the_last_alone(times: Times, seconds: Sequence[float], backward_end: float) -> float:
+    return seconds[-1]
+
+
+def all_communication(times: Times, seconds: Sequence[float], backward_end: float) -> float:
+    return sum(seconds)
+
+
+def communication_minus_backward(times: Times, seconds: Sequence[float], backward_end: float) -> float:
+    return max(0.0, sum(seconds) - backward_end)
+
+
+def less_than_nothing(times: Times, seconds: Sequence[float], backward_end: float) -> float:
+    """Negative where the last bucket has ended before the backward pass."""
+    return times[-1][1] - backward_end
 
 
 def _when(
-    complete: Callable[[list[float]], float] = max, start: Start = when_both, waited: _Exposed = _right
+    complete: Callable[[list[float]], float] = max, start: Start = when_both, waited: Exposed = exposed
 ) -> Callable[..., tuple[Times, float]]:
     """The answer if some of it is found in another way."""
 
@@ -118,15 +134,7 @@ def _in_order_of_readiness(
     order = sorted(range(len(buckets)), key=complete.__getitem__)
     times = queued([complete[i] for i in order], [seconds[i] for i in order])
     placed = dict(zip(order, times, strict=True))
-    return tuple(placed[i] for i in range(len(buckets))), exposed(times, end)
-
-
-def _but_the_last(times: Times, seconds: Sequence[float], end: float) -> float:
-    return exposed(times[:-1], end) if times[1:] else 0.0
-
-
-def _minus_backward(times: Times, seconds: Sequence[float], end: float) -> float:
-    return max(0.0, sum(seconds) - end)
+    return tuple(placed[i] for i in range(len(buckets))), exposed(times, seconds, end)
 
 
 def _sum_of_ends(times: Times, seconds: Sequence[float], end: float) -> float:
@@ -225,23 +233,23 @@ BUCKET_TIMES = Part(
         *as_if(
             "The last bucket is called hidden. It is complete when the backward pass ends, so nothing is "
             "left to hide it.",
-            _when(waited=_but_the_last),
+            _when(waited=with_the_last_hidden),
         ),
         *as_if(
             "Only the last bucket's own seconds are counted as exposed. Where the network is slow, it starts "
             "late, since others are under way when the backward pass ends.",
-            _when(waited=lambda times, seconds, end: seconds[-1]),
+            _when(waited=the_last_alone),
         ),
         *as_if(
             "This is communication minus computing, as if all of the backward pass could hide something: it "
             "counts when the last bucket ends.",
-            _when(waited=_minus_backward),
+            _when(waited=communication_minus_backward),
             _when(waited=lambda times, seconds, end: sum(seconds) - end),
         ),
         *as_if(
             "All of the communication is called exposed. What goes on before the end of the backward pass "
             "costs no time.",
-            _when(waited=lambda times, seconds, end: sum(seconds)),
+            _when(waited=all_communication),
         ),
         *as_if(
             "What is exposed is counted for each bucket from the end of the backward pass, and these times "
@@ -251,7 +259,7 @@ BUCKET_TIMES = Part(
         *as_if(
             "Less than nothing is exposed. Where the backward pass ends after the last bucket, the step "
             "waits for no bucket: 0.",
-            _when(waited=lambda times, seconds, end: times[-1][1] - end),
+            _when(waited=less_than_nothing),
         ),
         *as_if(
             "These are the hidden seconds: those after the end of the backward pass are asked for.",

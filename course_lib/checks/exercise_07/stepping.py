@@ -99,7 +99,6 @@ def in_words(network: Network) -> str:
 # --- Right, and what mistakes look like ---
 
 _OfRanks = Callable[[int], float]
-_Exposed = Callable[[Times, Sequence[float], float], float]  # of times, seconds, end of backward
 
 
 def filled(sizes: Sequence[int], bucket_bytes: float) -> list[list[int]]:
@@ -135,10 +134,6 @@ def _forward_order(sizes: Sequence[int], bucket_bytes: float) -> list[list[int]]
     return [[last - i for i in bucket] for bucket in filled(sizes[::-1], bucket_bytes)]
 
 
-def _until_the_last(times: Times, seconds: Sequence[float], end: float) -> float:
-    return queueing.exposed(times, end)
-
-
 def _last_pass(pass_seconds: float, micro_batches: int) -> float:
     return (micro_batches - 1) * pass_seconds
 
@@ -160,7 +155,7 @@ class Step:
     complete: Callable[[list[float]], float] = max
     start: queueing.Start = queueing.when_both
     begins: Callable[[float, int], float] = _last_pass  # of the pass whose gradients are sent
-    exposed: _Exposed = _until_the_last
+    exposed: queueing.Exposed = queueing.exposed
     seconds: Callable[[float, int, float], float] = lambda a_pass, k, exposed: k * a_pass + exposed
 
     def __call__(self, model: tuple, network: tuple, bucket_mb: float, micro_batches: int) -> float:
@@ -176,10 +171,6 @@ class Step:
     def _reduced(self, size: int, ranks: int, microseconds: float, gigabits: float) -> float:
         latency, bandwidth = microseconds * self.second, gigabits * self.byte
         return self.messages(ranks) * latency + self.tensors(ranks) * size / bandwidth
-
-
-def _shared(times: Times, seconds: Sequence[float], end: float) -> float:
-    return max(0.0, sum(seconds) - end)
 
 
 def _minus_backward_of_one(times: Times, seconds: Sequence[float], end: float) -> float:
@@ -227,7 +218,7 @@ OF_A_STEP: dict[str, tuple[Step, ...]] = {
     "first bucket is complete last, and all others wait for it.": (Step(fill=_forward_order),),
     "All buckets wait here for the last gradient of all, so that nothing is hidden.": (
         Step(start=queueing.after_all_gradients),
-        Step(exposed=lambda times, seconds, end: sum(seconds)),
+        Step(exposed=queueing.all_communication),
     ),
     "A bucket leaves here with its first gradient: it is complete when the last one of its gradients is.": (
         Step(complete=min),
@@ -239,7 +230,7 @@ OF_A_STEP: dict[str, tuple[Step, ...]] = {
     "All K backward passes hide communication here. A gradient is complete only in the last one: until then "
     "nothing can leave.": (
         Step(begins=_first_pass),
-        Step(exposed=_shared),
+        Step(exposed=queueing.communication_minus_backward),
         Step(seconds=lambda a_pass, k, exposed: k * a_pass + exposed / k),
     ),
     "This is communication minus computing, as if all of the backward pass could hide something: it counts "
@@ -247,12 +238,12 @@ OF_A_STEP: dict[str, tuple[Step, ...]] = {
         Step(exposed=_minus_backward_of_one),
     ),
     "The last bucket is called hidden: when it is complete, nothing is left to compute.": (
-        Step(exposed=lambda times, seconds, end: queueing.exposed(times[:-1], end) if times[1:] else 0.0),
+        Step(exposed=queueing.with_the_last_hidden),
     ),
     "Only the last bucket's own seconds are counted as exposed, as if the network were free for it. There is "
     "one network, and it may still be busy with the buckets before.": (
         Step(start=queueing.when_ready),
-        Step(exposed=lambda times, seconds, end: seconds[-1]),
+        Step(exposed=queueing.the_last_alone),
     ),
     "The gradients are sent in each of the K passes here. They add up in `.grad`, and are sent once, with "
     "the last one.": (Step(seconds=lambda a_pass, k, exposed: k * (a_pass + exposed)),),

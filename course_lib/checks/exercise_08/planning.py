@@ -83,13 +83,23 @@ def _case(title: str, arguments: tuple) -> Case:
 # --- Right, and what mistakes look like ---
 
 _Chosen = tuple[str, float]
+_Of = Callable[[Configuration, Trained], float]
 # Bytes of each parameter that every rank holds, and that are divided, by the stage of ZeRO.
 _STAGES = {0: (16, 0), 1: (4, 12), 2: (2, 14), 3: (0, 16)}
 
 
-def _state(each: Configuration, model: Trained) -> float:
-    whole, divided = _STAGES[each.zero_stage]
-    return (whole + divided / each.ranks) * model.parameters
+def _by_stage(**changed: tuple[float, float]) -> _Of:
+    """Bytes of a rank's weights, gradients and optimizer state, where some stages have other factors."""
+    stages = {**_STAGES, **{int(stage[-1]): pair for stage, pair in changed.items()}}
+
+    def compute(each: Configuration, model: Trained) -> float:
+        whole, divided = stages[each.zero_stage]
+        return (whole + divided / each.ranks) * model.parameters
+
+    return compute
+
+
+_state = _by_stage()
 
 
 def _activations(each: Configuration, model: Trained) -> float:
@@ -121,7 +131,6 @@ def _any(needed: float, limit: float) -> bool:
     return True
 
 
-_Of = Callable[[Configuration, Trained], float]
 _Utilization = Callable[[Configuration, Trained, Card], float]
 _Is = Callable[[float, float], bool]
 
@@ -155,16 +164,6 @@ class Choice:
                 if best is None or order > best[0]:
                     best = order, (each.name, self.utilization(each, model, card))
         return best and best[1]
-
-
-def _by_stage(**changed: tuple[float, float]) -> _Of:
-    stages = {**_STAGES, **{int(stage[-1]): pair for stage, pair in changed.items()}}
-
-    def compute(each: Configuration, model: Trained) -> float:
-        whole, divided = stages[each.zero_stage]
-        return (whole + divided / each.ranks) * model.parameters
-
-    return compute
 
 
 def _whole_bytes(each: Configuration, model: Trained) -> float:

@@ -15,7 +15,6 @@ from statistics import mean, median
 from course_lib import simulator
 from course_lib.checks import draws, given, mistakes
 from course_lib.checks.exercise_07 import queueing
-from course_lib.checks.exercise_07.queueing import Times
 from course_lib.checks.given import Cluster, Work
 from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part
 from course_lib.checks.tolerance import near
@@ -130,10 +129,6 @@ def _layers(work: Work) -> list[simulator.Layer]:
 # --- What mistakes look like ---
 
 
-def _until_the_last(times: Times, seconds: Sequence[float], end: float) -> float:
-    return queueing.exposed(times, end)
-
-
 @dataclass(frozen=True)
 class Step:
     """How the seconds are found by a formula; what is not given is right.
@@ -153,7 +148,7 @@ class Step:
     pace_of_optimizer: Callable[[Sequence[float]], float] | None = None
     begins: Callable[[float, int], float] = lambda a_pass, k: (k - 1) * a_pass
     start: queueing.Start = queueing.when_both
-    exposed: Callable[[Times, Sequence[float], float], float] = _until_the_last
+    exposed: queueing.Exposed = queueing.exposed
     total: Callable[[float, float, float, int], float] = lambda passes, exposed, optimizer, k: (
         passes + exposed + optimizer
     )
@@ -208,18 +203,6 @@ def _harmonic(bandwidths: Sequence[float]) -> float:
     return len(bandwidths) / sum(1 / each for each in bandwidths)
 
 
-def _all_exposed(times: Times, seconds: Sequence[float], end: float) -> float:
-    return sum(seconds)
-
-
-def _last_hidden(times: Times, seconds: Sequence[float], end: float) -> float:
-    return queueing.exposed(times[:-1], end) if times[1:] else 0.0
-
-
-def _minus_passes(times: Times, seconds: Sequence[float], end: float) -> float:
-    return max(0.0, sum(seconds) - end)
-
-
 def _slow_communication(work: tuple, cluster: tuple) -> float:
     """The slowest rank's factor on all of the step."""
     return Step(pace=_usual)(work, cluster) * max(Cluster(*cluster).factors)
@@ -232,7 +215,7 @@ def _latency_once(work: tuple, cluster: tuple) -> float:
 
 
 _COMPUTING = Step(exposed=lambda times, seconds, end: 0.0)
-_ONE_BY_ONE = Step(exposed=_all_exposed)
+_ONE_BY_ONE = Step(exposed=queueing.all_communication)
 
 
 def _out_of_bounds(wrong: Compared) -> str | None:
@@ -357,28 +340,28 @@ STEP_SECONDS = Part(
             "All K passes hide communication here. A gradient is complete only in the last one: until "
             "then nothing can leave.",
             Step(begins=lambda a_pass, k: 0.0),
-            Step(exposed=_minus_passes),
+            Step(exposed=queueing.communication_minus_backward),
             Step(total=lambda passes, exposed, optimizer, k: passes + exposed / k + optimizer),
         ),
         *_as_if(
             "The last bucket is called hidden: when it is complete, nothing is left to compute.",
-            Step(exposed=_last_hidden),
+            Step(exposed=queueing.with_the_last_hidden),
         ),
         *_as_if(
             "Less than nothing is exposed. The step goes on until its passes are over, also where the last "
             "bucket has come before.",
-            Step(exposed=lambda times, seconds, end: times[-1][1] - end),
+            Step(exposed=queueing.less_than_nothing),
         ),
         *_as_if(
             "Only the last bucket's own seconds are counted as exposed. There is one network, and it may "
             "still be busy with the buckets before.",
             Step(start=queueing.when_ready),
-            Step(exposed=lambda times, seconds, end: seconds[-1]),
+            Step(exposed=queueing.the_last_alone),
         ),
         *_as_if(
             "Nothing is hidden here: a bucket starts when it is complete and the one before has ended, "
             "and computing goes on meanwhile.",
-            Step(exposed=_all_exposed),
+            Step(exposed=queueing.all_communication),
         ),
         *_as_if(
             "The buckets come one pass too late: `ready` counts from where the last pass begins, when K - 1 "
