@@ -24,6 +24,10 @@ _MOST_ITEMS = 1000  # of a list
 _MOST_BITS = 1000  # of an integer: so it can be written out, and compared with floats
 _MOST_CHARACTERS = 10_000
 _GROUPED_FROM = 10_000  # digits in groups of three, as Python writes them
+# By dtype, of those that are given to learners' functions.
+ELEMENT_BYTES = {
+    "int8": 1, "bfloat16": 2, "float16": 2, "float32": 4, "int32": 4, "float64": 8, "int64": 8,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,11 @@ class Tensor:
         if len(known) < len(self.numbers):
             raise ValueError(f"{self}: expected a number for each element")
         return known
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its elements, as of torch's own.  Raises KeyError for a dtype that is given to nobody."""
+        return ELEMENT_BYTES[self.dtype] * math.prod(self.shape)
 
     @property
     def _form(self) -> tuple:

@@ -42,6 +42,12 @@ def test_a_described_tensor_is_rebuilt_in_its_layout(shape, dtype, layout):
         assert not built.is_contiguous()
 
 
+@pytest.mark.parametrize("dtype", values.ELEMENT_BYTES)
+def test_a_described_tensor_has_as_many_bytes_as_torchs(dtype):
+    described = values.counting_up(dtype, (2, 3), 1)
+    assert described.nbytes == values.build(described, "cpu").nbytes
+
+
 def test_values_that_only_look_alike_differ():
     one = Tensor("float32", (1,), (1.0,))
     assert one == Tensor("float32", (1,), (1.0,), "strided")

@@ -10,8 +10,6 @@ from course_lib.checks.mistakes import AsIf
 from course_lib.checks.part import ONE_PROCESS, Case, Compared, Part
 from course_lib.checks.values import Module, Tensor, counting_up
 
-_ITEM_BYTES = {"int8": 1, "bfloat16": 2, "float32": 4, "int64": 8}
-
 
 def _tensors(dtype: str, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
     return {name: counting_up(dtype, shape, 1) for name, shape in shapes.items()}
@@ -60,7 +58,7 @@ def _unique(module: Module) -> dict[str, Tensor]:
 
 
 def _size(tensors: Mapping[str, Tensor]) -> int:
-    return sum(_ITEM_BYTES[tensor.dtype] * math.prod(tensor.shape) for tensor in tensors.values())
+    return sum(tensor.nbytes for tensor in tensors.values())
 
 
 # --- What mistakes look like ---

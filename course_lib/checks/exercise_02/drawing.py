@@ -8,8 +8,6 @@ from course_lib.checks import draws
 from course_lib.checks.exercise_03.tensors import Form
 from course_lib.checks.values import Tensor
 
-_ELEMENT = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "bfloat16": 2}  # bytes
-
 
 def draw(form: Form, ranks: int, seed: str) -> list[Tensor]:
     """A tensor for each rank, of small whole numbers, so that no sum is rounded; but large ones in int64.
@@ -21,8 +19,3 @@ def draw(form: Form, ranks: int, seed: str) -> list[Tensor]:
     least, most = (10**17, 2 * 10**17) if dtype == "int64" else (1, 30)
     rows = ([number(random.randint(least, most)) for _ in range(math.prod(shape))] for _ in range(ranks))
     return [Tensor(dtype, shape, tuple(row), layout) for row in rows]
-
-
-def size(tensor: Tensor) -> int:
-    """Bytes of a tensor's elements."""
-    return math.prod(tensor.shape) * _ELEMENT[tensor.dtype]

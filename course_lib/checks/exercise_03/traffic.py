@@ -6,8 +6,7 @@ import math
 
 from course_lib.checks import mistakes
 from course_lib.checks.part import Accept, Compared, Fault, Recognizer
-
-_ELEMENT = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "bfloat16": 2}  # bytes
+from course_lib.checks.values import ELEMENT_BYTES
 
 
 def in_a_ring(halves: int) -> Accept:
@@ -99,12 +98,12 @@ def _enough(found: Compared, halves: int) -> int:
 def _chunk_bytes(found: Compared) -> int:
     """Of the longest chunk."""
     (tensor,) = found.case.arguments[0]
-    return math.ceil(math.prod(tensor.shape) / found.ranks) * _ELEMENT[tensor.dtype]
+    return math.ceil(math.prod(tensor.shape) / found.ranks) * ELEMENT_BYTES[tensor.dtype]
 
 
 def _tensor_bytes(found: Compared) -> int:
     (tensor,) = found.case.arguments[0]
-    return math.prod(tensor.shape) * _ELEMENT[tensor.dtype]
+    return tensor.nbytes
 
 
 def _sent(found: Compared, rank: int) -> list[int]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from course_lib.checks import mistakes
-from course_lib.checks.exercise_04.sending import WIDTHS, received, sent
+from course_lib.checks.exercise_04.sending import received, sent
 from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Part
+from course_lib.checks.values import ELEMENT_BYTES
 
 # algorithm, ranks, elements, dtype
 _SECRET = ("ring", 7, 10_000_019, "bfloat16")
@@ -26,7 +27,7 @@ def _draw(ranks: int) -> list[Case]:
     cases = []
     for situation in _SITUATIONS:
         algorithm, ranks, elements, dtype = situation
-        arguments = (algorithm, ranks, elements, WIDTHS[dtype])
+        arguments = (algorithm, ranks, elements, ELEMENT_BYTES[dtype])
         title = f"{algorithm}, {ranks} rank{'s' * (ranks > 1)}, {elements:,} elements of {dtype}"
         cases.append(Case.alone(title, arguments, max(_of_ranks(*arguments)), situation == _SECRET))
     return cases

@@ -8,8 +8,8 @@ from math import ceil
 from course_lib.checks import mistakes
 from course_lib.checks.mistakes import as_if
 from course_lib.checks.part import ONE_PROCESS, Case, Part
+from course_lib.checks.values import ELEMENT_BYTES
 
-WIDTHS = {"bfloat16": 2, "float32": 4, "float64": 8}
 # algorithm, rank, ranks, elements, dtype
 _SECRET = ("ring", 4, 6, 10_000_019, "bfloat16")
 _SITUATIONS = (
@@ -31,7 +31,7 @@ def _draw(ranks: int) -> list[Case]:
     cases = []
     for situation in _SITUATIONS:
         algorithm, rank, ranks, elements, dtype = situation
-        arguments = (algorithm, rank, ranks, elements, WIDTHS[dtype])
+        arguments = (algorithm, rank, ranks, elements, ELEMENT_BYTES[dtype])
         title = f"{algorithm}, rank {rank} of {ranks}, {elements:,} elements of {dtype}"
         cases.append(Case.alone(title, arguments, sent(*arguments), situation == _SECRET))
     return cases

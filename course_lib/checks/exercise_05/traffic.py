@@ -5,7 +5,6 @@ from __future__ import annotations
 from course_lib.checks.exercise_05.problem import BIAS, INPUTS, WEIGHT
 from course_lib.checks.part import Accept, Compared, Fault
 
-_WIDTHS = {"float32": 4, "float64": 8}
 _SCALAR = 8  # bytes
 _TRAINED = 2  # parameters: weight and bias
 
@@ -49,5 +48,4 @@ def _fault(found: Compared, rank: int, scalars: int) -> Fault | None:
 
 
 def _gradient_bytes(found: Compared) -> int:
-    weight, bias = (found.case.arguments[0][place] for place in (WEIGHT, BIAS))
-    return _WIDTHS[weight.dtype] * (len(weight.numbers) + len(bias.numbers))
+    return sum(found.case.arguments[0][place].nbytes for place in (WEIGHT, BIAS))

@@ -24,8 +24,6 @@ Rows = list[Row]
 # targets (steps × micro-batches × samples); the size of a bucket in bytes; the learning rate.
 WEIGHTS, FROZEN, LAYERS, INPUTS, TARGETS, BUCKET_BYTES, RATE = range(7)
 
-_WIDTHS = {"float32": 4, "float64": 8}
-
 
 def arguments(
     seed: str, rank: int, shapes: Sequence[tuple[int, ...]], several: tuple[int, int, int],
@@ -73,8 +71,7 @@ def _gradient(arguments: tuple, inputs: Rows, targets: Row) -> Rows:
 
 def sizes(arguments: tuple) -> list[int]:
     """Bytes of the trained weights; in a rank, too, where they are torch's own tensors."""
-    weights = [arguments[WEIGHTS][number] for number in trained(arguments)]
-    return [_WIDTHS[str(each.dtype).removeprefix("torch.")] * math.prod(each.shape) for each in weights]
+    return [arguments[WEIGHTS][number].nbytes for number in trained(arguments)]
 
 
 def filled(arguments: tuple) -> list[list[int]]:
