@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from course_lib.checks import exercise_02 as check
+from course_lib.checks import judging, report
 from course_lib.checks.exercise_02 import broadcasting, in_place
-from course_lib.checks.part import Case, Compared, Played
+from course_lib.checks.exercise_02.star import _root_counts
+from course_lib.checks.part import Attempt, Case, Compared, Played
 
 PARTS = ("broadcast", "average", "star")
 
@@ -70,3 +72,24 @@ def test_numbers_from_nowhere_get_no_wrong_explanation(name, ranks):
         wrong = left(case, 12345)
         said = {see(wrong) for see in part(name).recognizers} - {None}
         assert not wrong.wrong_ranks or said <= {in_place.reads_memory(wrong), broadcasting.ROOT_ALTERED}
+
+
+def star_of(ranks, formula):
+    """The judgement of a star that leaves what the formula makes of the arguments, or what is right."""
+    cases = part("star").draw(ranks)
+    made = [formula(case.arguments) if formula else [None] * ranks for case in cases]
+    played = [
+        [Played(None, (replace(right, numbers=tuple(numbers)) if numbers else right,), "", ())
+         for (right,), numbers in zip(case.expected_arguments, left, strict=True)]
+        for case, left in zip(cases, made, strict=True)
+    ]  # fmt: skip
+    return judging.judge(replace(part("star"), accept=lambda found: None), Attempt(ranks, cases, played))
+
+
+@pytest.mark.parametrize(("wrong_in", "named"), [({2, 3, 4}, True), ({2}, False)])
+def test_a_formula_that_would_be_wrong_in_right_world_sizes_is_not_named(wrong_in, named):
+    sizes = (2, 3, 4, 5, 8)
+    judgements = [star_of(ranks, _root_counts(2) if ranks in wrong_in else None) for ranks in sizes]
+    assert {judgement.ranks for judgement in judgements if not judgement.right} == wrong_in
+    sentence = report.main_mistake(part("star"), judgements) or ""
+    assert ("counted twice" in sentence) == named

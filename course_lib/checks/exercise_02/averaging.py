@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from course_lib.checks import draws, mistakes
 from course_lib.checks.exercise_02 import in_place
-from course_lib.checks.exercise_02.in_place import as_if
+from course_lib.checks.in_place import as_if, given_back
 from course_lib.checks.part import Attempt, Case, Compared, Part
 from course_lib.checks.playing import is_hang
 from course_lib.checks.values import Tensor
@@ -103,7 +103,7 @@ def _by_own_count(arguments: _Arguments) -> list[list[float]]:
 
 def _not_a_number(wrong: Compared) -> str | None:
     none = any(count == 0 for _, count in wrong.case.arguments)
-    if none and any(math.isnan(number) for number in in_place.given_back(wrong, 0).all_numbers):
+    if none and any(math.isnan(number) for number in given_back(wrong, 0).all_numbers):
         return (
             "One rank has no examples, and its gradient is nan, a mean over nothing. And 0 times nan is nan: "
             "that rank has to add zeros."
@@ -112,8 +112,8 @@ def _not_a_number(wrong: Compared) -> str | None:
 
 
 def _infinite(wrong: Compared) -> str | None:
-    given_back = in_place.given_back(wrong, 0)
-    if given_back.dtype == "float16" and not all(map(math.isfinite, given_back.all_numbers)):
+    left = given_back(wrong, 0)
+    if left.dtype == "float16" and not all(map(math.isfinite, left.all_numbers)):
         return (
             "Numbers have become infinite: float16 ends at 65,504. The mean is small enough, but a sum on "
             "the way to it is not: make each rank's part small before the sum."
@@ -122,7 +122,7 @@ def _infinite(wrong: Compared) -> str | None:
 
 
 def _zeros(wrong: Compared) -> str | None:
-    left = [in_place.given_back(wrong, rank) for rank in wrong.wrong_ranks]
+    left = [given_back(wrong, rank) for rank in wrong.wrong_ranks]
     if not any(number for tensor in left for number in tensor.numbers):
         return "All numbers are 0: is something divided as whole numbers, by `//`?"
     return None
@@ -130,7 +130,7 @@ def _zeros(wrong: Compared) -> str | None:
 
 def _ranks_apart(found: Compared) -> str | None:
     """For ``accept``: right but for rounding."""
-    first, *others = [in_place.given_back(found, rank) for rank in range(found.ranks)]
+    first, *others = [given_back(found, rank) for rank in range(found.ranks)]
     return mistakes.LAST_BITS if any(tensor != first for tensor in others) else None
 
 

@@ -6,6 +6,7 @@ from course_lib.checks import mistakes
 from course_lib.checks.exercise_02 import in_place
 from course_lib.checks.exercise_02.drawing import draw
 from course_lib.checks.exercise_03.tensors import Form
+from course_lib.checks.in_place import given
 from course_lib.checks.part import Case, Compared, Part
 
 _NEW_LAYER: tuple[Form, ...] = (("float64", (3, 4), "contiguous"), ("float64", (3,), "contiguous"))
@@ -86,7 +87,7 @@ def _sent_too_often(found: Compared) -> str | None:
     received = sum(
         message.bytes for played in found.played for message in played.messages if message.kind == "recv"
     )
-    needed = sum(tensor.nbytes for tensor in in_place.given(found, 0))
+    needed = sum(tensor.nbytes for tensor in given(found, 0))
     if received > (found.ranks - 1) * needed:
         return (
             "More is sent than is needed: each rank needs rank 0's tensors once, in their own dtype, and "

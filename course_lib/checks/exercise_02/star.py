@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from course_lib.checks import mistakes
 from course_lib.checks.exercise_02 import in_place
 from course_lib.checks.exercise_02.drawing import draw
-from course_lib.checks.exercise_02.in_place import as_if
 from course_lib.checks.exercise_03 import tensors
 from course_lib.checks.exercise_03.tensors import Form
+from course_lib.checks.in_place import as_if, given, mean
 from course_lib.checks.messages import SHARED
 from course_lib.checks.part import Attempt, Case, Compared, Part
 from course_lib.checks.values import Tensor
@@ -83,12 +83,6 @@ def _root_alone(times: Callable[[int], int]) -> _Formula:
 
 def _own_n_times(given: _Given) -> list[list[float]]:
     return [[len(given) * number for number in tensor.all_numbers] for (tensor,) in given]
-
-
-def _means(given: _Given) -> list[list[float]]:
-    is_float = "float" in given[0][0].dtype
-    sums = _root_counts(1)(given)
-    return [[number / len(given) if is_float else number // len(given) for number in row] for row in sums]
 
 
 def _only_on_root(wrong: Compared) -> str | None:
@@ -168,7 +162,7 @@ def _bytes(found: Compared, rank: int, kind: str) -> int:
 
 
 def _size(found: Compared) -> int:
-    return in_place.given(found, 0)[0].nbytes
+    return given(found, 0)[0].nbytes
 
 
 STAR = Part(
@@ -182,7 +176,7 @@ STAR = Part(
         _only_on_root,
         in_place.not_written_back,
         in_place.unchanged,
-        *as_if("This is the mean, and the sum is asked for: whoever wants the mean divides it by N.", _means),
+        mean,
         *as_if(
             "Rank 0's own tensor is counted twice: either the sum begins with it, or it is added.",
             _root_counts(2),
