@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from course_lib.classroom.marks import totals
 from course_lib.classroom.submission import MASTERS, Unusable, check_cells, fill_master
 
 SECONDS = 300
@@ -185,6 +186,5 @@ def main(arguments: argparse.Namespace) -> int:
         if not arguments.json:
             print(report(results[-1]), flush=True)
     if arguments.json:
-        numbers = [{"points": result.points, "most_points": result.most_points} for result in results]
-        print(json.dumps([asdict(result) | more for result, more in zip(results, numbers, strict=True)]))
+        print(json.dumps([asdict(result) | totals(result) for result in results]))
     return 0 if all(result.is_right for result in results) else 1

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import course_lib
-from course_lib.classroom.marks import TAMPERED, CaseMark, ExerciseMark, PartMark, StudentMark, to_plain
+from course_lib.classroom.marks import TAMPERED, CaseMark, PartMark, StudentMark, to_plain, totals
 
 DETAILS = ("student", "exercise", "part", "case", "points", "status", "seconds", "message")
 # Spreadsheets take a cell that begins so for a formula, and run it; some the wide forms, too.
@@ -83,10 +83,10 @@ def details(marks: Iterable[StudentMark]) -> str:
 
 def as_json(marks: Sequence[StudentMark], **settings: object) -> str:
     """All that is known, with totals, and the settings with which it was marked."""
-    students = [to_plain(mark) | _totals(mark) for mark in marks]
+    students = [to_plain(mark) | totals(mark) for mark in marks]
     for plain, mark in zip(students, marks, strict=True):
         for exercise, exercise_mark in zip(plain["exercises"], mark.exercises, strict=True):
-            exercise |= _totals(exercise_mark)
+            exercise |= totals(exercise_mark)
     return json.dumps({"course": course_lib.__version__, **settings, "students": students}, indent=1) + "\n"
 
 
@@ -98,10 +98,6 @@ def points(number: float) -> str:
 def cell(text: str) -> str:
     """Text that no spreadsheet takes for a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def _totals(mark: StudentMark | ExerciseMark) -> dict[str, float]:
-    return {"points": mark.points, "most_points": mark.most_points}
 
 
 def _student(mark: StudentMark) -> Iterable[Sequence[str]]:

@@ -6,6 +6,7 @@ A case of a part is a world size, or for a formula one call.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from typing import Protocol
 
 PASS, WRONG, ERROR, HANG, CRASH, MISSING, TAMPERED = (
     "pass", "wrong", "error", "hang", "crash", "missing", "tampered"
@@ -87,6 +88,21 @@ class StudentMark:
     @property
     def most_points(self) -> float:
         return sum(exercise.most_points for exercise in self.exercises)
+
+
+class HasPoints(Protocol):
+    """Whatever has points: a mark, or what ``course check`` finds."""
+
+    @property
+    def points(self) -> float: ...
+
+    @property
+    def most_points(self) -> float: ...
+
+
+def totals(mark: HasPoints) -> dict[str, float]:
+    """For a JSON file, beside the fields, which have no sums."""
+    return {"points": mark.points, "most_points": mark.most_points}
 
 
 def to_plain(mark: StudentMark) -> dict:
