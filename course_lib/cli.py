@@ -1,4 +1,8 @@
-"""The command `course`: finds the module behind a subcommand, and imports only that one."""
+"""The command `course`: finds the module behind a subcommand, and imports only that one.
+
+The installed script, ``python -m course_lib`` and ``python -m course_lib.train`` come here.  What a
+subcommand does, and its options, are in its own module: nothing here stands on torch.
+"""
 
 import argparse
 import importlib

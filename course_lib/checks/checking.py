@@ -1,4 +1,8 @@
-"""One line in a notebook: draw the cases, play them, judge them."""
+"""One line in a notebook: draw the cases, play them, judge them.
+
+Each exercise's functions end here; ``playing``, ``judging``, ``report`` and ``showing`` do the work.  Who
+marks (``classroom.marking``) plays in another way, and gets the findings in place of a learner.
+"""
 
 from __future__ import annotations
 

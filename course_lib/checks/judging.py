@@ -1,4 +1,8 @@
-"""Compares what came back with what was expected.  Nothing here runs a learner's code."""
+"""Compares what came back with what was expected.  Nothing here runs a learner's code.
+
+It gets the attempts of ``playing``, with words from ``wording``.  ``report`` explains its judgements, and
+``checking`` and the marker of a class count them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Runs a learner's function on cases, in ranks, and never for long."""
+"""Runs a learner's function on cases, in ranks, and never for long.
+
+The cases are those that a ``Part`` draws; ``judging`` compares what comes back of them.  A marker plays them
+in a jail instead (``classroom.player``), with the same ``play_calls`` in its ranks.
+"""
 
 from __future__ import annotations
 

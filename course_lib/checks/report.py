@@ -1,4 +1,8 @@
-"""What a learner reads after a check: run by run, and the one mistake that explains most of it."""
+"""What a learner reads after a check: run by run, and the one mistake that explains most of it.
+
+It is made of the judgements of ``judging`` and of what the part's recognizers say of them.  ``checking``
+prints it, and the marker of a class asks for the mistake alone.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Shows what a learner's ring left on each rank: a picture in a notebook, a table in a terminal."""
+"""Shows what a learner's ring left on each rank: a picture in a notebook, a table in a terminal.
+
+``checking`` asks for it below the report, and never where somebody marks.  The part reads the state off its
+cases (``Part.draw_left``), and ``ring_table`` draws it.
+"""
 
 from __future__ import annotations
 

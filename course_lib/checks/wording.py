@@ -1,4 +1,8 @@
-"""What was seen in one run, in lines that a learner reads.  Nothing here decides what is right."""
+"""What was seen in one run, in lines that a learner reads.  Nothing here decides what is right.
+
+``judging`` asks for these lines, once it has decided.  ``report`` puts them below each other, with the
+mistake that explains them.
+"""
 
 from __future__ import annotations
 

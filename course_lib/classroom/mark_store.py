@@ -1,4 +1,8 @@
-"""Marks of students that are kept in a folder, so that marking a class can go on where it ended."""
+"""Marks of students that are kept in a folder, so that marking a class can go on where it ended.
+
+``class_marking`` asks it for a mark before it gives a student to a marker, and has it keep what comes back.
+Nothing is graded here: the files are ``marks`` as JSON.
+"""
 
 from __future__ import annotations
 

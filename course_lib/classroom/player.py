@@ -1,4 +1,8 @@
-"""Plays a learner's functions in a jail, for a marker."""
+"""Plays a learner's functions in a jail, for a marker.
+
+``marking`` gives it to the checks in place of ``checks.playing``.  It asks ``jailed``, which runs in the
+``jail``, over the ``wire``, and takes nothing for granted in what comes back.
+"""
 
 from __future__ import annotations
 

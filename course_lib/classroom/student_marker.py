@@ -1,4 +1,8 @@
-"""The marker of a class's students: each gets a jail of their own, for all of their exercises."""
+"""The marker of a class's students: each gets a jail of their own, for all of their exercises.
+
+``class_marking`` has one for each worker, and gives it one student after the other.  ``marking`` marks each
+exercise, in the jail of the ``player`` that is made here.
+"""
 
 from __future__ import annotations
 

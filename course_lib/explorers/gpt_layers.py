@@ -1,4 +1,8 @@
-"""The layers of a GPT for the simulator, computed from its shape: for explorers, which have no torch."""
+"""The layers of a GPT for the simulator, computed from its shape: for explorers, which have no torch.
+
+The explorers of buckets and of overlap, and the grid of the map, run the simulator on them.  Its shapes are
+those of ``transformer``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Steps that were measured, one kind of mark for each implementation, in a panel and in what explains it."""
+"""Steps that were measured, one kind of mark for each implementation, in a panel and in what explains it.
+
+The explorers of overlap and of a cluster put them over what they compute.  Lessons measure the points, or
+read recorded ones, and pass them in: nothing is measured here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""``course train``: the options, and what is said when a run does not come to its end."""
+"""``course train``: the options, and what is said when a run does not come to its end.
+
+``cli`` comes here with the arguments, which become ``settings``.  ``starting`` runs what they say, on
+ranks of its own or those of torchrun.
+"""
 
 from __future__ import annotations
 
