@@ -13,7 +13,6 @@ import contextlib
 import io
 import json
 import os
-import sys
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -59,7 +58,7 @@ def main(arguments: Namespace) -> int:
     try:
         cells = code_cells(path)
     except (OSError, ValueError) as error:
-        _say(f"{path} can't be read as a notebook: {error}")
+        torchrun.say_error(f"{path} can't be read as a notebook: {error}")
         return 2
     quiet = arguments.json or torchrun.rank() != 0
     results = run_cells(cells, path.parent, quiet)
@@ -157,7 +156,7 @@ def _run_cell(
     if isinstance(error, NameError) and error.name in missing:
         return "skipped", f"it needs {error.name}, which a skipped cell defines"
     text = f"{type(error).__name__}: {error}"
-    _say(f"rank {torchrun.rank()}, in the cell {code!r}: {text}\n{_learners_lines(error)}")
+    torchrun.say_error(f"rank {torchrun.rank()}, in the cell {code!r}: {text}\n{_learners_lines(error)}")
     return "failed", text
 
 
@@ -165,8 +164,3 @@ def _learners_lines(error: Any) -> str:
     from course_lib.ranks.frames import folded, lines_of
 
     return "\n".join(f"  {line}" for line in folded(lines_of(error.__traceback__)))
-
-
-def _say(text: str) -> None:
-    """On any rank: what went wrong must be seen, whoever it happened to."""
-    torchrun.say(text, sys.stderr)

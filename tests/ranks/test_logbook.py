@@ -49,5 +49,6 @@ def test_operations_come_back_as_they_were_posted(path):
     writer, reader = Logbook(path), Logbook(path)
     for number in range(RECORDS + 2):
         writer.post(operation(f"number {number}"))
-    assert [each.description for each in reader.operations()] == [f"number {n}" for n in range(2, RECORDS + 2)]
+    kept = [f"number {number}" for number in range(2, RECORDS + 2)]
+    assert [each.description for each in reader.operations()] == kept
     assert reader.operation(1) is None and reader.operation(2) == operation("number 2")

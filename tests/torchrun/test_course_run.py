@@ -87,6 +87,22 @@ def test_a_failing_cell_fails_the_command_and_names_rank_and_line(tmp_path):
     assert "line 2: assert dist.get_rank() == 0" in done.stderr
 
 
+def test_what_a_rank_printed_is_shown_where_its_function_raises(monkeypatch, capsys):
+    started = {"RANK": "1", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
+    for name, value in started.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("course_lib.ranks.torchrun.join", lambda timeout: None)
+
+    def fails():
+        print("one\ntwo")
+        raise ArithmeticError("three")
+
+    with pytest.raises(ArithmeticError, match="three"):
+        ranks.run(fails, 1)
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "[rank 1] one\n[rank 1] two\n")
+
+
 @pytest.mark.long
 def test_json_tells_of_each_cell(tmp_path):
     done = torchrun(write(tmp_path / "n.ipynb", {"one": "print(1)", "two": "2"}), "--json", ranks=1)
