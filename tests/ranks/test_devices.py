@@ -9,6 +9,7 @@ import pytest
 
 from course_lib import ranks
 from course_lib.ranks import devices, torchrun
+from course_lib.ranks.diagnosis import RankView, explain
 
 GPUS = ["GPU-aa1", "GPU-ab2", "GPU-bc3"]
 
@@ -131,6 +132,16 @@ def test_a_lease_ends_with_its_process(three_gpus):
     holder.join(10)
     with devices.leased(3, "cuda", timeout=2):
         pass
+
+
+@pytest.mark.parametrize("has_gpu", [True, False])
+def test_a_hang_without_a_wait_says_where_nccl_may_wait(has_gpu):
+    """On a GPU the host goes on, so that every rank of a deadlock seems to compute."""
+    computing = [RankView(rank, "running", [], has_gpu=has_gpu) for rank in range(2)]
+    assert ("COURSE_DEVICE=cpu shows the line that waits" in explain(computing)) is has_gpu
+    assert "raise timeout=" in explain(computing)
+    one_returned = [RankView(0, "returned", []), computing[1]]
+    assert ("NCCL may wait" in explain(one_returned)) is has_gpu
 
 
 def test_a_rank_of_torchrun_gets_a_gpu_and_is_never_left_on_the_cpu_unasked(monkeypatch):
