@@ -8,11 +8,11 @@ need another number of ranks, or that fail on purpose, are skipped, and so is wh
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import io
 import json
 import os
+import symtable
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -115,13 +115,10 @@ def first_line(source: str) -> str:
 def names_defined(source: str) -> set[str]:
     """Names that the cell's top level would define; none if it can't be parsed as plain Python."""
     try:
-        tree = ast.parse(source)
+        symbols = symtable.symtable(source, "the cell", "exec").get_symbols()
     except SyntaxError:
         return set()
-    names = {
-        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-    return names | {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    return {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
 
 
 def _shell() -> InteractiveShell:

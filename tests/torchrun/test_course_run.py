@@ -128,8 +128,9 @@ def test_a_cell_is_named_by_its_first_line_of_code():
 
 
 def test_names_that_a_cell_defines():
-    source = "a, b = 1, 2\nfor c in a: pass\ndef d(): e = 1\nclass F: pass\nwith open('x') as g: pass"
-    assert {"a", "b", "c", "d", "F", "g"} <= names_defined(source)
+    source = "a, b = 1, 2\nfor c in a: pass\ndef d(): e = 1\nclass F: h = 1\nwith open('x') as g: pass\n"
+    source += "[i for i in a]\nlambda j: (k := j)\nimport l.m, n as o\nfrom p import q, r as s\nt.u = 1"
+    assert names_defined(source) == {"a", "b", "c", "d", "F", "g", "l", "o", "q", "s"}
     assert names_defined("%magic") == set()
 
 
