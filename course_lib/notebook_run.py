@@ -8,12 +8,11 @@ need another number of ranks, or that fail on purpose, are skipped, and so is wh
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import io
 import json
 import os
-import sys
+import symtable
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -59,7 +58,7 @@ def main(arguments: Namespace) -> int:
     try:
         cells = code_cells(path)
     except (OSError, ValueError) as error:
-        _say(f"{path} can't be read as a notebook: {error}")
+        torchrun.say_error(f"{path} can't be read as a notebook: {error}")
         return 2
     quiet = arguments.json or torchrun.rank() != 0
     results = run_cells(cells, path.parent, quiet)
@@ -116,13 +115,10 @@ def first_line(source: str) -> str:
 def names_defined(source: str) -> set[str]:
     """Names that the cell's top level would define; none if it can't be parsed as plain Python."""
     try:
-        tree = ast.parse(source)
+        symbols = symtable.symtable(source, "the cell", "exec").get_symbols()
     except SyntaxError:
         return set()
-    names = {
-        node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-    return names | {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    return {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
 
 
 def _shell() -> InteractiveShell:
@@ -157,7 +153,7 @@ def _run_cell(
     if isinstance(error, NameError) and error.name in missing:
         return "skipped", f"it needs {error.name}, which a skipped cell defines"
     text = f"{type(error).__name__}: {error}"
-    _say(f"rank {torchrun.rank()}, in the cell {code!r}: {text}\n{_learners_lines(error)}")
+    torchrun.say_error(f"rank {torchrun.rank()}, in the cell {code!r}: {text}\n{_learners_lines(error)}")
     return "failed", text
 
 
@@ -165,8 +161,3 @@ def _learners_lines(error: Any) -> str:
     from course_lib.ranks.frames import folded, lines_of
 
     return "\n".join(f"  {line}" for line in folded(lines_of(error.__traceback__)))
-
-
-def _say(text: str) -> None:
-    """On any rank: what went wrong must be seen, whoever it happened to."""
-    torchrun.say(text, sys.stderr)

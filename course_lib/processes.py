@@ -7,6 +7,7 @@ must not outlive who started them.  Stands on nothing.
 from __future__ import annotations
 
 import ctypes
+import os
 import signal
 import sys
 from pathlib import Path
@@ -54,13 +55,17 @@ def proportional_bytes(pid: int) -> int:
     return 0
 
 
-def end_with_parent(sign: signal.Signals = signal.SIGKILL) -> None:
+def end_with_parent(sign: signal.Signals = signal.SIGKILL, parent: int | None = None) -> None:
     """Have the calling process sent ``sign`` when the thread that started it ends, however that happens.
+
+    ``parent``: the pid of who started it; where that one is gone already, ``sign`` is sent at once.
 
     On Linux; elsewhere nothing happens.  It holds for this process only, not for those that it starts.
     """
     if sys.platform == "linux":
         prctl(_PR_SET_PDEATHSIG, sign)
+        if parent is not None and os.getppid() != parent:
+            os.kill(os.getpid(), sign)
 
 
 def prctl(option: int, value: int) -> None:

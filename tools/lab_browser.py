@@ -16,6 +16,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -79,7 +80,8 @@ def jupyter_server(root: Path, command: list[str] | None = None) -> Iterator[Ser
         with log.open("w") as output:
             process = subprocess.Popen(
                 [*command, *server_options()], env=os.environ | folders, cwd=root,
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output, preexec_fn=_end_with_parent,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                preexec_fn=partial(_end_with, os.getpid()),
             )  # fmt: skip
         try:
             info = wait_for_server(process, Path(folders["JUPYTER_RUNTIME_DIR"]), log)
@@ -88,9 +90,9 @@ def jupyter_server(root: Path, command: list[str] | None = None) -> Iterator[Ser
             end_with_children(process)
 
 
-def _end_with_parent() -> None:
+def _end_with(parent: int) -> None:
     """A killed test run ends no `with` block; a server that is asked to end takes its kernels with it."""
-    end_with_parent(signal.SIGTERM)
+    end_with_parent(signal.SIGTERM, parent)
 
 
 def server_options() -> list[str]:

@@ -173,12 +173,10 @@ def _error(data: dict) -> ranks.RanksError | None:
 
 
 def _state(fields: Any) -> ranks.RankState:
-    if len(_list(fields)) != 5:
+    if len(_list(fields)) != 4:
         raise BadReply("the state of a rank has other fields")
-    rank, status, doing, line, traceback = fields
-    return ranks.RankState(
-        _typed(rank, int), _text(status), _text(doing), _text(line), tuple(map(_text, _list(traceback)))
-    )
+    rank, status, doing, line = fields
+    return ranks.RankState(_typed(rank, int), _text(status), _text(doing), _text(line))
 
 
 # --- forms ---

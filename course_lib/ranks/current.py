@@ -5,6 +5,7 @@ Runs in the rank, and stands on what ``rank_process`` has handed to ``enter``, o
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Iterable, Iterator, Sized
@@ -34,6 +35,7 @@ class _Current:
 
 
 _current: _Current | None = None
+_loops = itertools.count()  # numbers of loops with a progress bar
 
 
 def enter(rank: int, device: str, live: Path, book: Logbook) -> None:
@@ -72,7 +74,7 @@ def log(text: object) -> None:
 
 
 def progress(iterable: Iterable[T], total: int | None = None, description: str = "") -> Iterator[T]:
-    """Go through ``iterable`` with one progress bar in the notebook, drawn for rank 0.
+    """Go through ``iterable`` with one progress bar for this loop in the notebook, drawn for rank 0.
 
     Every step counts as progress, so a long computation without communication is not taken for a hang.
     """
@@ -82,15 +84,16 @@ def progress(iterable: Iterable[T], total: int | None = None, description: str =
         yield from tqdm.tqdm(iterable, total=total, desc=description, disable=None if is_first else True)
         return
     total = len(iterable) if total is None and isinstance(iterable, Sized) else total
+    about = {"loop": next(_loops), "description": description}
     done, told = 0, 0.0
     for done, item in enumerate(iterable, start=1):
         yield item
         _current.book.advance()
         if _current.rank == 0 and time.monotonic() - told > _SECONDS_BETWEEN_TICKS:
             told = time.monotonic()
-            _tell(_current, {"done": done, "total": total, "description": description})
+            _tell(_current, {**about, "done": done, "total": total, "is_over": False})
     if _current.rank == 0:
-        _tell(_current, {"done": done, "total": total or done, "description": description})
+        _tell(_current, {**about, "done": done, "total": total or done, "is_over": True})
 
 
 def _tell(current: _Current, event: dict) -> None:

@@ -46,34 +46,60 @@ def device_kind(ranks: int, device: str = "auto") -> str:
     answer to each ``ranks.run(..., device=...)``.  The variable COURSE_DEVICE decides what ``auto`` means.
     Raises ValueError for an unknown kind, or if ``cuda`` is asked for and there are too few GPUs.
     """
+    return "cuda" if _gpus_for(ranks, device) else "cpu"
+
+
+def _gpus_for(ranks: int, device: str) -> list[str]:
+    """The GPUs of which each rank can have one; none where ranks use the CPU.  Raises as ``device_kind``."""
     if device not in KINDS:
         raise ValueError(f"device={device!r}: expected one of {', '.join(map(repr, KINDS))}")
     wanted = os.environ.get("COURSE_DEVICE", "auto") if device == "auto" else device
     if wanted not in KINDS:
         raise ValueError(f"COURSE_DEVICE={wanted!r}: expected one of {', '.join(map(repr, KINDS))}")
     if wanted == "cpu":
-        return "cpu"
-    gpus = len(visible_gpus())
-    if wanted == "cuda" and gpus < ranks:
+        return []
+    there, chosen = _gpus_there(), os.environ.get("CUDA_VISIBLE_DEVICES")
+    gpus = visible_among(there, chosen)
+    if wanted == "cuda" and len(gpus) < ranks:
         asked = "COURSE_DEVICE=cuda" if device == "auto" else "device='cuda'"
-        raise ValueError(f"{asked} with {ranks} ranks needs {ranks} GPUs; this process can use {gpus}")
-    return "cuda" if gpus >= ranks else "cpu"
+        said = f"{asked} with {ranks} ranks needs {ranks} GPUs; this process can use {len(gpus)}"
+        raise ValueError(said + _about_parts(there, chosen))
+    return gpus if len(gpus) >= ranks else []
+
+
+def _about_parts(there: list[str], chosen: str | None) -> str:
+    """What a name in CUDA_VISIBLE_DEVICES is that no GPU has."""
+    for name in _names(chosen or ""):
+        if not name.lstrip("-").isdigit() and not any(gpu.startswith(name) for gpu in there):
+            return (
+                f". CUDA_VISIBLE_DEVICES names {name!r}, no whole GPU of this machine. A part of one "
+                "(MIG) can't be leased; COURSE_DEVICE=cpu takes no GPU"
+            )
+    return ""
 
 
 @contextlib.contextmanager
 def leased(ranks: int, device: str, timeout: float) -> Iterator[Devices]:
     """The devices for one run.  GPUs are leased until the block ends, so that notebooks take turns."""
     threads = max(1, usable_cores() // ranks)
-    if device_kind(ranks, device) == "cpu":
-        yield Devices("cpu", threads, {"GLOO_SOCKET_IFNAME": loopback()})
+    found = _gpus_for(ranks, device)
+    # The ranks of one machine meet on it: neither backend must listen on a network.
+    environment = {"GLOO_SOCKET_IFNAME": loopback(), "NCCL_SOCKET_IFNAME": loopback()}
+    if not found:
+        yield Devices("cpu", threads, environment)
         return
-    with _lease(visible_gpus(), ranks, timeout) as gpus:
-        environment = {"CUDA_VISIBLE_DEVICES": ",".join(gpus), "GLOO_SOCKET_IFNAME": loopback()}
-        yield Devices("cuda", threads, environment)
+    with _lease(found, ranks, timeout) as gpus:
+        # By UUID, which is the same GPU for CUDA and for nvidia-smi in whatever order each counts them.
+        yield Devices("cuda", threads, {**environment, "CUDA_VISIBLE_DEVICES": ",".join(gpus)})
 
 
 def visible_gpus() -> list[str]:
     """UUIDs of the NVIDIA GPUs that this process may use, without starting CUDA in it."""
+    return visible_among(_gpus_there(), os.environ.get("CUDA_VISIBLE_DEVICES"))
+
+
+def _gpus_there() -> list[str]:
+    """UUIDs of all NVIDIA GPUs of this machine, in the order of their places on its PCI bus."""
     if shutil.which("nvidia-smi") is None:
         return []
     command = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"]
@@ -81,16 +107,19 @@ def visible_gpus() -> list[str]:
         listed = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
     except (OSError, subprocess.SubprocessError):  # installed, but without a driver or a GPU
         return []
-    return visible_among(listed.split(), os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return listed.split()
 
 
 def visible_among(gpus: list[str], chosen: str | None) -> list[str]:
-    """What CUDA_VISIBLE_DEVICES leaves: indices or beginnings of UUIDs, up to the first bad one."""
+    """What CUDA_VISIBLE_DEVICES leaves: indices or beginnings of UUIDs, up to the first bad one.
+
+    Indices count as nvidia-smi does.  CUDA itself does so with CUDA_DEVICE_ORDER=PCI_BUS_ID alone, and else
+    counts the fastest first.
+    """
     if chosen is None:
         return gpus
     visible = []
-    for name in filter(None, chosen.split(",")):
-        name = name.strip()
+    for name in _names(chosen):
         matches = (
             gpus[int(name) : int(name) + 1] if name.isdigit() else [g for g in gpus if g.startswith(name)]
         )
@@ -100,8 +129,12 @@ def visible_among(gpus: list[str], chosen: str | None) -> list[str]:
     return visible
 
 
+def _names(chosen: str) -> list[str]:
+    return [name.strip() for name in chosen.split(",") if name]
+
+
 def loopback() -> str:
-    """The name of the loopback interface: gloo must not listen on a network."""
+    """The name of the loopback interface."""
     return "lo" if "lo" in (name for _, name in socket.if_nameindex()) else "lo0"
 
 

@@ -17,13 +17,14 @@ from course_lib.ranks.logbook import BROKEN, WITHDRAWN, Operation
 class RankView:
     """One rank as its logbook shows it: ``status`` as in RankState, and its operations, oldest first.
 
-    ``waits_in`` is what its main thread waits in.
+    ``waits_in`` is what its main thread waits in.  ``has_gpu``: it computes on one.
     """
 
     rank: int
     status: str
     operations: list[Operation]
     waits_in: Operation | None = None
+    has_gpu: bool = False
 
     @property
     def broken_in(self) -> Operation | None:
@@ -54,6 +55,12 @@ def explain(views: list[RankView]) -> str:
         sentence = find(needs, by_rank)
         if sentence:
             return sentence
+    if not needs and any(view.status == "running" and view.has_gpu for view in views):
+        return (
+            "No rank waits in a call to torch.distributed, but on GPUs wait() returns at once: NCCL may wait "
+            "there, unseen, for other ranks. COURSE_DEVICE=cpu shows the line that waits. If the computation "
+            "is meant to take so long, raise timeout=, or use ranks.progress or ranks.log."
+        )
     if all(view.status == "running" for view in views):
         return (
             "No rank waits in a call to torch.distributed. If the computation is meant to take so long, "

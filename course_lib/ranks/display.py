@@ -1,4 +1,4 @@
-"""What a notebook shows of its ranks: what they printed, live lines, one progress bar.
+"""What a notebook shows of its ranks: what they printed, live lines, a progress bar for each loop.
 
 Runs in the notebook; it reads files that ranks write, and knows nothing of what they mean.
 """
@@ -26,7 +26,7 @@ class Live:
     def __init__(self, paths: list[Path]):
         self._paths = paths
         self._read = [0] * len(paths)
-        self._bar: Any = None
+        self._bars: dict[int, Any] = {}  # of loops that go on, by number
         self._characters, self._is_cut = 0, False
 
     def show_new(self) -> None:
@@ -35,8 +35,8 @@ class Live:
                 self._show(rank, event)
 
     def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        for bar in self._bars.values():
+            bar.close()
 
     def _show_lines(self, rank: int, lines: list[str]) -> None:
         for line in lines:
@@ -63,9 +63,12 @@ class Live:
         if "line" in event:
             self._show_lines(rank, event["line"].splitlines() or [""])
             return
-        if self._bar is None:
-            self._bar = _progress_bar(event["total"], event["description"])
-        self._bar.update(event["done"] - self._bar.n)
+        loop = event["loop"]
+        if loop not in self._bars:
+            self._bars[loop] = _progress_bar(event["total"], event["description"])
+        self._bars[loop].update(event["done"] - self._bars[loop].n)
+        if event["is_over"]:
+            self._bars.pop(loop).close()
 
 
 def show_output(paths: list[Path]) -> None:
@@ -80,7 +83,12 @@ def show_output(paths: list[Path]) -> None:
 
 
 def output(rank: int | None = None) -> str:
-    """All that the ranks of the last call printed, without labels; of one rank, if it is named."""
+    """All that the ranks of the last call printed, without labels; of one rank, if it is named.
+
+    Raises ValueError for a rank that was not there.
+    """
+    if rank is not None and not 0 <= rank < len(_last_output):
+        raise ValueError(f"rank={rank!r}: the last run had {len(_last_output)} ranks")
     texts = _last_output if rank is None else [_last_output[rank]]
     return b"".join(texts).decode("utf-8", errors="replace")
 

@@ -5,7 +5,7 @@ Stands on nothing, so that whoever catches them loads no torch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -14,14 +14,12 @@ class RankState:
 
     ``status`` is ``returned``, ``raised``, ``died``, ``waiting`` (in a communication operation),
     ``running`` or ``starting``; ``doing`` says it in words; ``line`` is the learner's line, "" if unknown.
-    ``traceback``: the lines of a rank that raised, outermost first, as the report folds them.
     """
 
     rank: int
     status: str
     doing: str
     line: str = ""
-    traceback: tuple[str, ...] = field(default=(), repr=False)
 
 
 class RanksError(RuntimeError):

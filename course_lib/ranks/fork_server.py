@@ -235,12 +235,13 @@ class _Server:
         self._channel.sendall(json.dumps(answer).encode() + b"\n")
 
     def _fork(self, folder: str, rank: int | None) -> int:
+        server = os.getpid()
         pid = os.fork()
         if pid:
             return pid
         try:
             os.setsid()
-            processes.end_with_parent()
+            processes.end_with_parent(parent=server)
             self._channel.close()
             atexit._clear()
             if rank is None:

@@ -193,6 +193,7 @@ class Logbook:
                 index + 1, operation.stage, operation.wait_line, operation.number,
                 checksum(operation.channel), checksum(operation.signature), len(text),
             )  # fmt: skip
+            # First, so that a reader of the older text sees that it is no longer that.
             _HEAD.pack_into(self._memory, offset, *head)
             self._memory[offset + _HEAD.size : offset + _HEAD.size + len(text)] = text
             # Last, so that a reader who sees the count sees the record.
@@ -217,9 +218,11 @@ class Logbook:
         """An operation as it stands; None once its record has been overwritten."""
         offset = _offset(index)
         written, stage, wait_line, number, _, _, length = _HEAD.unpack_from(self._memory, offset)
-        if written != index + 1:
+        text = self._memory[offset + _HEAD.size : offset + _HEAD.size + length]
+        # Again, since a rank that goes on may have begun to overwrite the text while it was copied.
+        if written != index + 1 or self._read(offset) != written:
             return None
-        fields = json.loads(self._memory[offset + _HEAD.size : offset + _HEAD.size + length])
+        fields = json.loads(text)
         fields["peers"] = tuple(fields["peers"])
         return Operation(**fields, stage=stage, number=number, wait_line=wait_line)
 

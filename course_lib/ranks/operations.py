@@ -241,7 +241,8 @@ class _Watcher:
     def _finish(self, indices: list[int]) -> None:
         for index in indices:
             self.book.set_stage(index, DONE)
-            # Data has moved, so the counterpart has been posted by now.
+            # With gloo data has moved, so the counterpart has been posted by now.  NCCL's wait returns before
+            # that: there this is only a second look.
             operation = self._unchecked.pop(index, None)
             if operation is not None:
                 self._fits(operation)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import threading
 import time
 import weakref
 import zlib
@@ -153,6 +154,7 @@ class _Board:
 
     def __init__(self, path: Path, links: list[RankLink]):
         self._file = path.open("r+b")
+        self._threads = threading.Lock()
         ranks = len(links)
         streams = (_LANES, ranks, ranks)
         kinds: list[tuple[str, str, tuple[int, ...]]]
@@ -240,12 +242,13 @@ class _Board:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """No other rank settles meanwhile; given back by the system if the process dies."""
-        _lock(self._file)
-        try:
-            yield
-        finally:
-            _unlock(self._file)
+        """Nobody else settles meanwhile; given back by the system if the process dies."""
+        with self._threads:  # the file's lock is one process's, whichever of its threads asks
+            _lock(self._file)
+            try:
+                yield
+            finally:
+                _unlock(self._file)
 
 
 def _lock(file: IO) -> None:

@@ -18,11 +18,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import cloudpickle
 
 from course_lib.ranks.frames import Line
+
+if TYPE_CHECKING:
+    import torch
 
 
 class CannotSend(ValueError):
@@ -118,9 +121,9 @@ class _Pickler(cloudpickle.Pickler):
         if isinstance(obj, CodeType):
             return self._reduce_code(obj)
         if _is_tensor_on_device(obj):
-            return _as_it_is, (obj.detach().cpu(),)
+            return _as_it_is, (_copied(obj),)
         if self._compact and _is_small_part(obj):
-            return _as_it_is, (obj.detach().clone().requires_grad_(obj.requires_grad),)
+            return _as_it_is, (_copied(obj),)
         if _is_importable(obj):
             return importlib.import_module, (obj.__name__,)
         return super().reducer_override(obj)
@@ -152,6 +155,15 @@ def _is_small_part(obj: Any) -> bool:
     if torch is None or type(obj) is not torch.Tensor or obj.layout != torch.strided or obj.is_meta:
         return False
     return obj.untyped_storage().nbytes() > 2 * obj.nbytes + 4096
+
+
+def _copied(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy on the CPU, without the graph; a parameter stays one, and so does what requires a gradient."""
+    torch = sys.modules["torch"]
+    copy = tensor.detach().to("cpu", copy=True)
+    if isinstance(tensor, torch.nn.Parameter):
+        return torch.nn.Parameter(copy, tensor.requires_grad)
+    return copy.requires_grad_(tensor.requires_grad)
 
 
 def _as_it_is(value: Any) -> Any:

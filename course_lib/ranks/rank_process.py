@@ -28,6 +28,7 @@ import torch.distributed as dist
 from course_lib.links import RankLink
 from course_lib.ranks import current, frames, logbook, network, operations, pacing, payload
 from course_lib.ranks.devices import backend
+from course_lib.ranks.lost import is_lost_rank
 from course_lib.ranks.run_files import RunFiles
 from course_lib.ranks.seeds import seed
 
@@ -134,7 +135,7 @@ def _leave_failure(files: RunFiles, rank: int, book: logbook.Logbook, error: Bas
         "type": type(error).__name__,
         "message": message,
         "lines": frames.lines_of(error.__traceback__),
-        "is_transport": _is_transport(error, message),
+        "is_transport": is_lost_rank(error),
         "is_mismatch": isinstance(error, operations.MismatchedOperations),
         "details": _details(error),
     }
@@ -172,9 +173,3 @@ def _message(error: BaseException) -> str:
     except Exception:
         return "(its text can't be shown)"
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}…"
-
-
-def _is_transport(error: BaseException, message: str) -> bool:
-    """Whether this is what gloo and NCCL raise when another rank is gone: a consequence, not a cause."""
-    signs = ("Connection closed by peer", "Connection reset by peer", "Broken pipe", "connectFullMesh")
-    return isinstance(error, RuntimeError) and any(sign in message for sign in signs)

@@ -154,9 +154,7 @@ def _state(record: RankRecord) -> RankState:
             return RankState(rank, "waiting", *_waiting(view.broken_in))
         doing = "lost its connection to another rank" if failure["is_transport"] else _raised(failure)
         lines = [line for line in failure["lines"] if not is_library(line.file)]
-        return RankState(
-            rank, "raised", doing, str(lines[-1]) if lines else "", tuple(folded(failure["lines"]))
-        )
+        return RankState(rank, "raised", doing, str(lines[-1]) if lines else "")
     if view.status == "waiting":
         return RankState(rank, "waiting", *_waiting(view.waiting_in))
     if view.status == "returned":

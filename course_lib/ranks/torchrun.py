@@ -62,8 +62,9 @@ def device() -> torch.device:
 def run(function: Callable, ranks: int, args: tuple, kwargs: dict, timeout: float) -> list[Any]:
     """Call the function on the ranks that are there, with copies of its arguments as in fresh processes.
 
-    Rank 0 prints what all ranks printed; every rank gets the results of all.  Raises NeedsRanks where
-    there are more or fewer than ``ranks`` of them.
+    Rank 0 prints what all ranks printed; every rank gets the results of all.  A rank that raises says on
+    standard error what it has printed itself.  One that hangs can't: ``ranks.log`` is shown at once.
+    Raises NeedsRanks where there are more or fewer than ``ranks`` of them.
     """
     if ranks != world_size():
         raise NeedsRanks(ranks, world_size())
@@ -73,14 +74,15 @@ def run(function: Callable, ranks: int, args: tuple, kwargs: dict, timeout: floa
     what = "the function with its arguments"
     function, args, kwargs = payload.from_bytes(payload.to_bytes((function, args, kwargs), what))
     seed(rank())
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed), _calling():
-        result = function(*args, **kwargs)
-    gathered: list[Any] = [None] * ranks
-    dist.all_gather_object(gathered, payload.to_bytes((result, printed.getvalue()), "the result"))
+    with _not_lost(io.StringIO()) as printed:
+        with contextlib.redirect_stdout(printed), _calling():
+            result = function(*args, **kwargs)
+        gathered: list[Any] = [None] * ranks
+        dist.all_gather_object(gathered, payload.to_bytes((result, printed.getvalue()), "the result"))
     results = [payload.from_bytes(data) for data in gathered]
     if rank() == 0:
-        _show([text for _, text in results])
+        for source, (_, text) in enumerate(results):
+            _show(source, text)
     return [result for result, _ in results]
 
 
@@ -114,10 +116,19 @@ def join(timeout: float) -> None:
     dist.init_process_group(backend(device().type), timeout=datetime.timedelta(seconds=timeout))
 
 
-def _show(texts: list[str]) -> None:
-    for source, text in enumerate(texts):
-        for line in text.splitlines():
-            say(f"[rank {source}] {line}")
+@contextlib.contextmanager
+def _not_lost(printed: io.StringIO) -> Iterator[io.StringIO]:
+    """Where the block raises, rank 0 never gets what this rank printed, so this one says it."""
+    try:
+        yield printed
+    except BaseException:
+        _show(rank(), printed.getvalue(), sys.stderr)
+        raise
+
+
+def _show(source: int, printed: str, stream: TextIO | None = None) -> None:
+    for line in printed.splitlines():
+        say(f"[rank {source}] {line}", stream)
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
@@ -129,3 +140,8 @@ def say(text: str, stream: TextIO | None = None) -> None:
     stream = stream or sys.stdout
     stream.write(f"{text}\n")
     stream.flush()
+
+
+def say_error(text: str) -> None:
+    """``say`` on standard error, on any rank: what went wrong must be seen, whoever it happened to."""
+    say(text, sys.stderr)

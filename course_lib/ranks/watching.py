@@ -27,7 +27,8 @@ from course_lib.ranks.own_time import OwnTime
 from course_lib.ranks.run_files import RunFiles, import_path
 
 _SECONDS_TO_START = 120
-_SECONDS_FOR_OTHERS = 2.0  # after a failure: until the others have come to where they wait
+# The ranks' own seconds.  After a failure: until the others have come to where they wait.
+_SECONDS_FOR_OTHERS = 2.0
 _SECONDS_FOR_STACKS = 1.0
 
 
@@ -71,6 +72,7 @@ class Run:
         self._ranks = range(ranks)
         self._limits = limits
         self._read = payload.read_plain if plain else payload.read
+        self._has_gpus = False
         self._books: list[logbook.Logbook] = []
         self._live = display.Live([files.live(rank) for rank in self._ranks])
 
@@ -78,6 +80,7 @@ class Run:
         self, found: Devices, links: Links | None, function: Callable, args: tuple, kwargs: dict
     ) -> None:
         """Write all that the ranks will read."""
+        self._has_gpus = found.kind == "cuda"
         rank_links = links.of_ranks(len(self._ranks)) if links else []
         is_real = links is not None and links.is_real
         if is_real:
@@ -115,12 +118,12 @@ class Run:
                 where = report.where_they_were(self._records())
             raise
         finally:
-            with uninterrupted():
-                self._starter.end(self._files.folder)
-                self._show_output()
-                print(where, end="")
+            with uninterrupted(), contextlib.ExitStack() as at_last:  # whatever comes before raises
                 for book in self._books:
-                    book.close()
+                    at_last.callback(book.close)
+                at_last.callback(print, where, end="")
+                at_last.callback(self._show_output)
+                self._starter.end(self._files.folder)
         if error is not None:
             raise error
         return [self._read(self._files.result(rank)) for rank in self._ranks]
@@ -170,14 +173,14 @@ class Run:
 
     def _failure(self) -> RanksError:
         """Let the other ranks come to where they wait, so that the report is complete and always the same."""
-        began = time.monotonic()
-        quiet_since, progress = began, -1
-        while time.monotonic() - began < _SECONDS_FOR_OTHERS:
+        own_time = OwnTime(self._books)
+        quiet_since, progress = 0.0, -1
+        while (now := own_time.seconds()) < _SECONDS_FOR_OTHERS:
             seen = sum(book.progress for book in self._books)
             if seen != progress:
-                quiet_since, progress = time.monotonic(), seen
+                quiet_since, progress = now, seen
             settled = all(self._status(rank) not in ("starting", "running") for rank in self._ranks)
-            if settled and time.monotonic() - quiet_since > 0.1:
+            if settled and now - quiet_since > 0.1:
                 break
             _pause(0)
         return report.failure(self._records())
@@ -195,8 +198,8 @@ class Run:
     def _collect_stacks(self) -> None:
         """Ask the ranks for their stacks, and wait a moment for those that can answer."""
         self._starter.dump_stacks(self._files.folder)
-        until = time.monotonic() + _SECONDS_FOR_STACKS
-        while time.monotonic() < until and not all(self._stack_text(rank) for rank in self._ranks):
+        own_time = OwnTime(self._books)
+        while own_time.seconds() < _SECONDS_FOR_STACKS and not all(map(self._stack_text, self._ranks)):
             _pause(0)
         time.sleep(0.05)  # a stack is written line by line
 
@@ -205,7 +208,7 @@ class Run:
         waits_in = book.waits_in
         if status == "waiting" and waits_in is None:
             status = "running"  # a rank of a run without end goes on between the two looks
-        view = RankView(rank, status, book.operations(), waits_in)
+        view = RankView(rank, status, book.operations(), waits_in, self._has_gpus)
         if status != "raised":
             return report.RankRecord(view, exit_status=book.exit_status if status == "died" else None)
         return report.RankRecord(view, failure=self._failure_of(rank), exception=self._exception_of(rank))

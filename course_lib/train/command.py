@@ -84,7 +84,7 @@ def main(arguments: Namespace) -> int:
     try:
         settings = Settings(**{name: value for name, value in vars(arguments).items() if name in _DEFAULTS})
     except ValueError as problem:
-        _say(f"course train: {problem}")
+        torchrun.say_error(f"course train: {problem}")
         return 2
     return _on_torchruns_ranks(settings) if torchrun.is_here() else _on_ranks_of_its_own(settings)
 
@@ -98,10 +98,10 @@ def _on_ranks_of_its_own(settings: Settings) -> int:
     except RanksError as error:
         known = getattr(error, "exception", None)
         said = str(known) if isinstance(known, TrainingError) else _of_ranks(error, settings)
-        _say(f"course train: {said}")
+        torchrun.say_error(f"course train: {said}")
         return 1
     except ValueError as problem:
-        _say(f"course train: {problem}")
+        torchrun.say_error(f"course train: {problem}")
         return 2
     _print_json(settings, outcome)
     return 0
@@ -121,10 +121,11 @@ def _on_torchruns_ranks(settings: Settings) -> int:
         outcome = _outcome(settings)
     except TrainingError as error:
         if torchrun.local_rank() == 0:  # all ranks know it: once on each machine
-            _say(f"course train: {error}")
+            torchrun.say_error(f"course train: {error}")
         _leave(1)
     except Exception as error:
-        _say(f"course train: {failures.explained(error, settings.timeout)}{_how_to_resume(settings)}")
+        said = failures.explained(error, settings.timeout)
+        torchrun.say_error(f"course train: {said}{_how_to_resume(settings)}")
         _leave(1)
     except (KeyboardInterrupt, SystemExit) as ended:  # by a second signal
         _leave(getattr(ended, "code", 128 + signal.SIGINT))
@@ -163,7 +164,3 @@ def _how_to_resume(settings: Settings) -> str:
 def _print_json(settings: Settings, outcome: Outcome) -> None:
     if settings.quiet:
         print(json.dumps(outcome.as_json()))
-
-
-def _say(text: str) -> None:
-    torchrun.say(text, sys.stderr)

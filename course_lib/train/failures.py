@@ -9,19 +9,11 @@ import os
 import re
 import socket
 
-import torch.distributed as dist
-
 from course_lib.ranks import torchrun
 from course_lib.ranks.frames import folded, is_library, lines_of
+from course_lib.ranks.lost import is_lost_rank
 
 _PLACE_IN_GLOO = re.compile(r"^\[[^\]]*\] *")
-
-
-def is_lost_rank(error: BaseException) -> bool:
-    """Whether this is what gloo, NCCL and torchrun's store raise when another rank does not answer."""
-    if isinstance(error, dist.DistError):
-        return True
-    return isinstance(error, RuntimeError) and ("gloo/" in str(error) or "Timed out waiting" in str(error))
 
 
 def _about_interface(reason: str) -> str:

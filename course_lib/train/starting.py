@@ -16,8 +16,8 @@ from pathlib import Path
 
 from course_lib import ranks
 from course_lib.ranks import torchrun
+from course_lib.ranks.lost import is_lost_rank
 from course_lib.train.errors import TrainingError
-from course_lib.train.failures import is_lost_rank
 from course_lib.train.rank import train
 from course_lib.train.records import Outcome, Record
 from course_lib.train.settings import Settings

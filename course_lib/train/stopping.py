@@ -41,5 +41,6 @@ def on_signals(request: Callable[[], object]) -> Iterator[None]:
     try:
         yield
     finally:
-        for number in numbers:
-            signal.signal(number, before[number])
+        for number, handler in before.items():
+            if handler is not None:  # None: something outside Python had set it
+                signal.signal(number, handler)

@@ -41,7 +41,7 @@ def test_complex_numbers_are_something_unknown():
 
 @pytest.mark.parametrize("error", [
     None,
-    ranks.RankFailed("report", [ranks.RankState(0, "died", "was killed", "line 1", ("a", "b"))]),
+    ranks.RankFailed("report", [ranks.RankState(0, "died", "was killed", "line 1")]),
     ranks.RanksHung("report", []),
     ValueError("report"),
 ])

@@ -164,9 +164,7 @@ def in_child(task: str, *arguments: object) -> list[str]:
 
 
 def _main(parent: str, task: str, *arguments: str) -> None:
-    processes.end_with_parent()
-    if os.getppid() != int(parent):  # it was gone before
-        sys.exit(1)
+    processes.end_with_parent(parent=int(parent))
     if task == "hold":
         network.hold(*map(Path, arguments))
     elif task == "here":

@@ -16,7 +16,8 @@ import torch
 import torch.distributed as dist
 
 from course_lib import all_reduce, ranks
-from course_lib.links import BURST, Links
+from course_lib.links import BURST, Links, RankLink
+from course_lib.ranks import pacing
 from tests.ranks.kernels import gone, kernel
 
 KINDS = ["real", "paced"]
@@ -132,6 +133,26 @@ def small_collectives():
     dist.all_reduce(loss)
     dist.barrier()
     return float(loss[0])
+
+
+def test_one_thread_of_a_rank_settles_at_a_time(tmp_path):
+    """A file's lock keeps out other processes, and lets all threads of this one in."""
+    (tmp_path / "pacing").touch()
+    board, inside, asks = pacing._Board(tmp_path / "pacing", [RankLink(1.0, 0.0)]), [], threading.Event()
+
+    def settle():
+        asks.set()
+        with board._locked():
+            inside.append("other")
+
+    other = threading.Thread(target=settle)
+    with board._locked():
+        other.start()
+        asks.wait()
+        other.join(0.2)  # without a lock it is in by now
+        inside.append("first")
+    other.join()
+    assert inside == ["first", "other"]
 
 
 def test_large_collectives_are_refused_rather_than_fast():

@@ -9,6 +9,7 @@ import pytest
 
 from course_lib import ranks
 from course_lib.ranks import devices, torchrun
+from course_lib.ranks.diagnosis import RankView, explain
 
 GPUS = ["GPU-aa1", "GPU-ab2", "GPU-bc3"]
 
@@ -17,7 +18,8 @@ GPUS = ["GPU-aa1", "GPU-ab2", "GPU-bc3"]
 def three_gpus(tmp_path, monkeypatch):
     """A machine whose nvidia-smi lists three GPUs."""
     program = tmp_path / "nvidia-smi"
-    program.write_text("#!/bin/sh\n" + "".join(f"echo {gpu}\n" for gpu in GPUS))
+    lines = ["#!/bin/sh", f"echo asked >> {tmp_path}/asked", *(f"echo {gpu}" for gpu in GPUS)]
+    program.write_text("\n".join(lines))
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setattr(devices.tempfile, "gettempdir", lambda: str(tmp_path))
@@ -66,6 +68,25 @@ def test_too_few_gpus_are_said(three_gpus, monkeypatch):
         ranks.device_kind(1)
 
 
+def test_a_part_of_a_gpu_is_said_where_gpus_are_asked_for(three_gpus, monkeypatch):
+    """MIG: nvidia-smi lists whole GPUs, and Slurm may give a learner a part of one."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-0f1")
+    assert ranks.device_kind(1) == "cpu"
+    monkeypatch.setenv("COURSE_DEVICE", "cuda")
+    with pytest.raises(ValueError, match=r"can use 0\. CUDA_VISIBLE_DEVICES names 'MIG-0f1', .*\(MIG\)"):
+        ranks.device_kind(1)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-ab,-1")
+    with pytest.raises(ValueError, match="can use 1$"):
+        ranks.device_kind(2)
+
+
+def test_ranks_on_gpus_meet_on_this_machine_alone(three_gpus, tmp_path):
+    with devices.leased(2, "cuda", timeout=1) as found:
+        names = {found.environment[f"{backend}_SOCKET_IFNAME"] for backend in ("GLOO", "NCCL")}
+    assert names == {devices.loopback()}
+    assert (tmp_path / "asked").read_text() == "asked\n"  # starting nvidia-smi takes a while
+
+
 def test_a_machine_without_gpus_computes_on_its_cores(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("COURSE_DEVICE", raising=False)
@@ -111,6 +132,16 @@ def test_a_lease_ends_with_its_process(three_gpus):
     holder.join(10)
     with devices.leased(3, "cuda", timeout=2):
         pass
+
+
+@pytest.mark.parametrize("has_gpu", [True, False])
+def test_a_hang_without_a_wait_says_where_nccl_may_wait(has_gpu):
+    """On a GPU the host goes on, so that every rank of a deadlock seems to compute."""
+    computing = [RankView(rank, "running", [], has_gpu=has_gpu) for rank in range(2)]
+    assert ("COURSE_DEVICE=cpu shows the line that waits" in explain(computing)) is has_gpu
+    assert "raise timeout=" in explain(computing)
+    one_returned = [RankView(0, "returned", []), computing[1]]
+    assert ("NCCL may wait" in explain(one_returned)) is has_gpu
 
 
 def test_a_rank_of_torchrun_gets_a_gpu_and_is_never_left_on_the_cpu_unasked(monkeypatch):

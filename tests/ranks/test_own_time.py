@@ -7,10 +7,12 @@ import time
 from contextlib import ExitStack
 
 import pytest
+import torch
+import torch.distributed as dist
 
 from course_lib import ranks
 from course_lib.machine import usable_cores
-from course_lib.ranks import current, own_time, watching
+from course_lib.ranks import current, logbook, own_time, watching
 from course_lib.ranks.own_time import CoreTime, OwnTime, core_time, own_seconds
 
 needs_schedstat = pytest.mark.skipif(not core_time(os.getpid()), reason="this system does not tell")
@@ -101,6 +103,34 @@ def test_ranks_that_return_at_the_last_moment_did_not_hang(monkeypatch):
 
     monkeypatch.setattr(watching.Run, "_records", look_late)
     assert ranks.run(sleep_for_a_second, 2, timeout=0.2, device="cpu") == ["done"] * 2
+
+
+def test_after_a_failure_others_have_seconds_of_their_own_to_come_to_where_they_wait(monkeypatch):
+    """On a busy machine rank 1 may come to its wait only after many seconds, and the report must name it."""
+    monkeypatch.setattr(watching, "OwnTime", NoCores)
+    monkeypatch.setattr(watching, "_SECONDS_FOR_OTHERS", 0.1)
+    with pytest.raises(ranks.RankFailed) as failed:
+        ranks.run(fail_or_wait, 2, device="cpu")
+    assert failed.value.states[1].status == "waiting"
+
+
+class NoCores:
+    """Time on a machine so busy that ranks that compute have none."""
+
+    def __init__(self, books):
+        self._books, self._began = books, time.monotonic()
+
+    def seconds(self):
+        before_the_end = (logbook.STARTING, logbook.RUNNING)
+        computes = any(book.state in before_the_end and not book.waits_in for book in self._books)
+        return 0.0 if computes else time.monotonic() - self._began
+
+
+def fail_or_wait():
+    if dist.get_rank() == 0:
+        raise ValueError
+    time.sleep(1)
+    dist.recv(torch.zeros(1), 0)
 
 
 def sleep_for_a_second():

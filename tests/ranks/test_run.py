@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import os
 import random
 import subprocess
@@ -20,7 +21,7 @@ import torch.distributed as dist
 
 from course_lib import ranks
 from course_lib.machine import usable_cores
-from course_lib.ranks import fork_server, fresh_processes, launch, logbook, report
+from course_lib.ranks import fork_server, fresh_processes, launch, logbook, payload, report
 from course_lib.ranks.watching import Limits
 
 
@@ -355,6 +356,20 @@ def log_for_ever():
         ranks.log("x" * 1000)
 
 
+def test_output_is_shown_and_logbooks_are_closed_where_ranks_can_not_be_ended(monkeypatch, capsys):
+    def end(self, folder):
+        end_them(self, folder)
+        raise ranks.RanksError("no answer")
+
+    books, end_them, close = [], fork_server.ForkServer.end, logbook.Logbook.close
+    monkeypatch.setattr(fork_server.ForkServer, "end", end)
+    monkeypatch.setattr(logbook.Logbook, "close", lambda self: books.append(close(self)))
+    with pytest.raises(ranks.RanksError, match="no answer"):
+        call(functools.partial(print, "printed"))
+    assert capsys.readouterr().out == "[rank 0] printed\n[rank 1] printed\n"
+    assert len(books) == 2
+
+
 def test_a_run_can_be_limited_in_all():
     with pytest.raises(ranks.RanksHung, match="The ranks did not end within 1 s, so the run was ended"):
         call(communicate_for_ever, total=1)
@@ -405,6 +420,22 @@ def test_a_small_part_of_a_large_tensor_comes_back_alone():
     large = torch.arange(10_000_000)
     (part,) = run(lambda: large[:3], 1)
     assert part.tolist() == [0, 1, 2] and part.untyped_storage().nbytes() == 24
+
+
+def test_a_tensor_from_a_gpu_keeps_its_class_and_requires_grad(monkeypatch):
+    """A tensor on the CPU stands for the one on a GPU."""
+    module = torch.nn.Linear(2, 1)
+    module.bias.requires_grad_(False)
+    module.mean, module.steps = torch.ones(2, requires_grad=True) * 2, torch.tensor([3])
+    on_gpu = [module.weight, module.bias, module.mean, module.steps]
+    is_on_gpu = lambda obj: any(obj is tensor for tensor in on_gpu)  # noqa: E731
+    monkeypatch.setattr(payload, "_is_tensor_on_device", is_on_gpu)
+    back = payload.from_bytes(payload.to_bytes(module, "the module"))
+    assert dict(back.named_parameters()).keys() == {"weight", "bias"}
+    assert torch.equal(back.weight, module.weight) and back(torch.ones(2)).requires_grad
+    assert back.weight.requires_grad and not back.bias.requires_grad
+    assert back.mean.tolist() == [2, 2] and back.mean.requires_grad and back.mean.is_leaf
+    assert back.steps.tolist() == [3] and not back.steps.requires_grad
 
 
 def train_with_ddp(steps):

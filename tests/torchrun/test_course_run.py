@@ -87,6 +87,22 @@ def test_a_failing_cell_fails_the_command_and_names_rank_and_line(tmp_path):
     assert "line 2: assert dist.get_rank() == 0" in done.stderr
 
 
+def test_what_a_rank_printed_is_shown_where_its_function_raises(monkeypatch, capsys):
+    started = {"RANK": "1", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}
+    for name, value in started.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("course_lib.ranks.torchrun.join", lambda timeout: None)
+
+    def fails():
+        print("one\ntwo")
+        raise ArithmeticError("three")
+
+    with pytest.raises(ArithmeticError, match="three"):
+        ranks.run(fails, 1)
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "[rank 1] one\n[rank 1] two\n")
+
+
 @pytest.mark.long
 def test_json_tells_of_each_cell(tmp_path):
     done = torchrun(write(tmp_path / "n.ipynb", {"one": "print(1)", "two": "2"}), "--json", ranks=1)
@@ -112,8 +128,9 @@ def test_a_cell_is_named_by_its_first_line_of_code():
 
 
 def test_names_that_a_cell_defines():
-    source = "a, b = 1, 2\nfor c in a: pass\ndef d(): e = 1\nclass F: pass\nwith open('x') as g: pass"
-    assert {"a", "b", "c", "d", "F", "g"} <= names_defined(source)
+    source = "a, b = 1, 2\nfor c in a: pass\ndef d(): e = 1\nclass F: h = 1\nwith open('x') as g: pass\n"
+    source += "[i for i in a]\nlambda j: (k := j)\nimport l.m, n as o\nfrom p import q, r as s\nt.u = 1"
+    assert names_defined(source) == {"a", "b", "c", "d", "F", "g", "l", "o", "q", "s"}
     assert names_defined("%magic") == set()
 
 
