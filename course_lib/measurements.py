@@ -52,7 +52,7 @@ class Measurement:
     """One point: the median of ``repeats`` values in ``unit``, which differ by ``spread``.
 
     ``conditions``: what was chosen, such as algorithm, ranks, bytes.  ``link_kind``: ``real`` slow links,
-    ``paced`` ones in software, or ``none``; ``links`` describes them.  ``device``: cpu, or the GPU's name.
+    ``paced`` ones in software, or ``none``; ``links`` describes them.  ``device``: ``cpu`` or ``cuda``.
     ``date``: ISO 8601, in UTC.
     """
 

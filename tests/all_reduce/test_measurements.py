@@ -90,10 +90,10 @@ def test_the_kind_of_links_is_kept(copy, kind, monkeypatch):
     slow = links.Links("400mbit", kind="paced")
     if kind == "real":  # whatever this machine has
         monkeypatch.setattr(links.Links, "is_real", True)
-    series = Series("all-reduce", "s", links=slow, device="some GPU")
+    series = Series("all-reduce", "s", links=slow, device="cuda")
     series.add([1.0], ranks=2)
     (point,) = series.finish().points
-    assert (point.link_kind, point.device) == (kind, "some GPU")
+    assert (point.link_kind, point.device) == (kind, "cuda")
     assert point.links == "400 Mbit/s links" + ", paced in software" * (kind == "paced")
 
 
@@ -289,7 +289,7 @@ def is_a_difference_of_nothing(point, points):
 
 @pytest.mark.parametrize(("change", "sentence"), [
     ({"machine": "another"}, "points of 2 kinds of machine: expected one; found ['another', 'some processor"),
-    ({"device": "GPU"}, "points of 2 kinds of device: expected one; found ['GPU', 'cpu']"),
+    ({"device": "cuda"}, "points of 2 kinds of device: expected one; found ['cpu', 'cuda']"),
     ({"link_kind": "paced"}, "points of 2 kinds of link_kind: expected one; found ['paced', 'real']"),
     ({"unit": "ms"}, "points of 2 kinds of unit: expected one; found ['ms', 's']"),
     ({"quantity": "copy"}, "points of 2 kinds of quantity: expected one; found ['all-reduce', 'copy']"),

@@ -52,6 +52,30 @@ def test_ranks_that_share_a_core_are_not_measured(measure):
         measure()
 
 
+@pytest.fixture
+def two_gpus(monkeypatch):
+    """A machine where up to two ranks can have a GPU each, as far as choosing goes."""
+    kind = lambda count: "cuda" if count <= 2 else "cpu"  # noqa: E731
+    monkeypatch.setattr(measured_utilization.ranks, "device_kind", kind)
+
+
+def test_ranks_with_links_are_on_the_cpu_and_need_a_core_each_where_there_are_gpus_too(two_gpus, monkeypatch):
+    monkeypatch.setattr(measured_utilization, "usable_cores", lambda: 1)
+    with pytest.raises(ValueError, match="count=2: expected at most 1 ranks, one for each core"):
+        measure_parts(CONFIG, batch=1, sequence=16, count=2, links=Links("400mbit"))
+
+
+@pytest.mark.parametrize(("count", "links", "device"), [
+    (1, None, "cuda"), (2, None, "cuda"), (3, None, "cpu"), (2, Links("400mbit"), "cpu")])  # fmt: skip
+def test_parts_say_where_their_ranks_ran(two_gpus, monkeypatch, count, links, device):
+    monkeypatch.setattr(measured_utilization, "usable_cores", lambda: 3)
+    seconds = {name: 1.0 for name in ("step", "compute", "optimizer", "data", "beside", "wait")}
+    of_ranks = [({64: [1e9]}, [seconds])] * count
+    monkeypatch.setattr(measured_utilization.ranks, "run", lambda *given, **named: of_ranks)
+    shown(measure_parts(CONFIG, batch=1, sequence=16, count=count, links=links, repeats=1))
+    assert {point.device for point in measurements.read("step-parts")} == {device}
+
+
 @pytest.mark.parametrize("changes", [{"batch": 0}, {"sequence": 17}, {"repeats": 0}, {"count": 0}])
 def test_bad_arguments_are_refused(changes):
     with pytest.raises(ValueError, match="expected"):
@@ -111,6 +135,7 @@ def test_on_a_busy_machine_recorded_parts_of_the_same_setting_stand_in(overlap):
 @pytest.mark.parametrize("other", [
     replace(BUSY, conditions=CONDITIONS | {"ranks": 1}), replace(BUSY, links=None),
     replace(BUSY, conditions=CONDITIONS | {"bucket_mb": "25"}), replace(BUSY, links=Links("800mbit")),
+    replace(BUSY, device="cuda"),
 ])  # fmt: skip
 def test_of_another_setting_nothing_stands_in(other):
     found = shown(other)
