@@ -190,13 +190,13 @@ class Benchmark:
         if recipe == "mixed-adam":
             yield Row("memory", f"{model.name}: activations", 1, step.activation_bytes, "bytes", kept,
                       "by formula")  # fmt: skip
-        if step.cuda is None:
+        if step.cuda_peak is None:
             yield Row("memory", "the CUDA allocator's peak", 1, note="needs a GPU", state=LEFT_OUT)
             return
-        yield Row("memory", f"{model.name}: allocated at most", 1, step.cuda.allocated, "bytes", step.peak,
+        yield Row("memory", f"{model.name}: allocated at most", 1, step.cuda_peak, "bytes", step.peak,
                   "tensors counted", note="the rest: kernels' scratch memory, rounding")  # fmt: skip
         if recipe == "mixed-adam":
-            yield Row("memory", f"{model.name}: allocated at most", 1, step.cuda.allocated, "bytes",
+            yield Row("memory", f"{model.name}: allocated at most", 1, step.cuda_peak, "bytes",
                       state + kept, "state + activations", note="gradients are not there yet, those of the "
                       "logits are not in the formula")  # fmt: skip
 

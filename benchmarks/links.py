@@ -10,11 +10,11 @@ from __future__ import annotations
 import statistics
 import sys
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 import torch
 import torch.distributed as dist
+from ranks_run import median_seconds
 
 from course_lib import links, measurements, ranks
 from course_lib.all_reduce_timing import measure
@@ -34,15 +34,6 @@ def verdict(ratio: float) -> str:
     return "ok" if is_near(ratio) else "MISSED"
 
 
-def median_seconds(action: Callable[[], object]) -> float:
-    seconds = []
-    for _ in range(CALLS):
-        began = time.perf_counter()
-        action()
-        seconds.append(time.perf_counter() - began)
-    return statistics.median(seconds)
-
-
 def print_setting_up() -> None:
     """A call in which ranks do nothing, without links and with each kind; the network is the difference."""
     ranks.run(dist.get_rank, 2, device="cpu", links=REAL)  # what only a first call does
@@ -50,7 +41,7 @@ def print_setting_up() -> None:
     print(f"{'N':>2} {'no links':>9} {'paced':>9} {'real':>9} {'network':>9}")
     for count in (2, 4, 8, 16):
         none, paced, real = (
-            median_seconds(lambda: ranks.run(dist.get_rank, count, device="cpu", links=on))  # noqa: B023
+            median_seconds(lambda: ranks.run(dist.get_rank, count, device="cpu", links=on), CALLS)  # noqa: B023
             for on in (None, PACED, REAL)
         )
         print(f"{count:2} {none:9.3f} {paced:9.3f} {real:9.3f} {real - none:9.3f}", flush=True)

@@ -40,6 +40,7 @@ def all_reduce_once() -> float:
 
 
 def median_seconds(action: Callable[[], object], times: int) -> float:
+    """Of so many calls."""
     seconds = []
     for _ in range(times):
         began = time.perf_counter()

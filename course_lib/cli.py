@@ -52,6 +52,6 @@ def build_parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.Argument
     parser.add_argument("--version", action="version", version=f"course {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
     return parser, {
-        name: commands.add_parser(name, help=summary, description=summary.capitalize() + ".")
+        name: commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         for name, (_, summary) in COMMANDS.items()
     }

@@ -147,9 +147,8 @@ def fitted(
     return drawing
 
 
-def _names(keys: Mapping) -> str:
-    names = dict.fromkeys(key[0] if isinstance(key, tuple) else key for key in keys)
-    return ", ".join(names)
+def _names(seconds: Mapping[tuple[str, int], float]) -> str:
+    return ", ".join(dict.fromkeys(name for name, _ in seconds))
 
 
 def _listed(numbers: Sequence[int] | Mapping[int, float]) -> str:

@@ -58,18 +58,6 @@ RECIPES = {
 
 
 @dataclass(frozen=True)
-class CudaPeak:
-    """The CUDA allocator's own count of the step's peak, bytes.
-
-    ``requested`` is what tensors and kernels asked for; ``allocated`` is the same with each allocation
-    rounded up to 512 bytes, so the difference is what rounding costs.
-    """
-
-    allocated: int
-    requested: int
-
-
-@dataclass(frozen=True)
 class StepMemory:
     """What one training step holds, in bytes.
 
@@ -79,6 +67,8 @@ class StepMemory:
     model; and ``weight_copies``, the bf16 ones that autocast makes.
     ``curve`` has for each phase of the step all bytes alive, at its start and whenever they change.  With
     several micro-batches there is a "forward 2", a "backward 2", and so on.
+    ``cuda_peak``: the CUDA allocator's own count of the most at once, each allocation rounded up to 512
+    bytes; None on other devices.
     """
 
     parameters: int
@@ -91,7 +81,7 @@ class StepMemory:
     weight_copies: int
     activations: dict[str, int]
     curve: dict[str, list[int]]
-    cuda: CudaPeak | None = None
+    cuda_peak: int | None = None
 
     @property
     def model_state(self) -> int:
@@ -172,11 +162,12 @@ def training_step(
             trainer.make_moments()
             live.watch_copies(trainer.weights)
             inputs, targets = torch.randint(config.vocab, (2, batch, sequence), device=device)
-            with _cuda_peak(device) as cuda:
+            with _cuda_peak(device) as cuda_peak:
                 activations = trainer.run(inputs, targets, micro_batches, live)
     copies = activations.pop(WEIGHT_COPIES, 0)
     return StepMemory(
-        **trainer.sizes(), weight_copies=copies, activations=activations, curve=live.curve, cuda=cuda()
+        **trainer.sizes(), weight_copies=copies, activations=activations, curve=live.curve,
+        cuda_peak=cuda_peak(),
     )
 
 
@@ -408,16 +399,15 @@ class _SavedActivations:
 
 
 @contextlib.contextmanager
-def _cuda_peak(device: str) -> Iterator[Callable[[], CudaPeak | None]]:
-    """The CUDA allocator's peak from here to the call of what this yields; None on other devices."""
+def _cuda_peak(device: str) -> Iterator[Callable[[], int | None]]:
+    """The CUDA allocator's peak, bytes, from here to the call of what this yields; None on other devices."""
     if torch.device(device).type != "cuda":
         yield lambda: None
         return
     torch.cuda.reset_peak_memory_stats(device)
 
-    def read() -> CudaPeak:
+    def read() -> int:
         torch.cuda.synchronize(device)
-        stats = torch.cuda.memory_stats(device)
-        return CudaPeak(stats["allocated_bytes.all.peak"], stats["requested_bytes.all.peak"])
+        return torch.cuda.max_memory_allocated(device)
 
     yield read

@@ -45,7 +45,7 @@ class MeasuredParts:
     """``parts`` are medians over the ``repeats``.  ``spread``: how much the repeats of the whole step differ.
 
     Where it is above ``measurements.CALM`` the machine was busy, and the parts should not be shown.
-    ``conditions``: what was chosen, such as ranks, bucket_mb, overlap.
+    ``conditions``: what was chosen, such as ranks, bucket_mb, overlap.  ``device``: ``cpu`` or ``cuda``.
     """
 
     parts: Parts
@@ -54,6 +54,7 @@ class MeasuredParts:
     repeats: int
     conditions: dict[str, measurements.Condition]
     links: Links | None = None
+    device: str = "cpu"
 
     @property
     def setting(self) -> str:
@@ -104,7 +105,8 @@ def _chosen(measured: MeasuredParts) -> tuple[Parts, str, str]:
 
 def _is_same(point: measurements.Measurement, measured: MeasuredParts) -> bool:
     conditions = {name: value for name, value in point.conditions.items() if name != "part"}
-    return (conditions, point.links) == (measured.conditions, _label(measured.links))
+    same = measured.conditions, _label(measured.links), measured.device
+    return (conditions, point.links, point.device) == same
 
 
 def _unexplained(parts: Parts) -> str:
@@ -128,7 +130,7 @@ def _points(measured: MeasuredParts) -> list[measurements.Measurement]:
     return [
         measurements.Measurement(
             "step-parts", value, "s", {"part": name, **measured.conditions}, measured.repeats,
-            measured.spread, kind, _label(links), measurements.machine(), ranks.device_kind(1),
+            measured.spread, kind, _label(links), measurements.machine(), measured.device,
             datetime.now(UTC).isoformat(timespec="seconds"),
         )
         for name, value in {**seconds, "at_peak": parts.at_peak}.items()
@@ -145,7 +147,7 @@ def measure_peak_flops(
 
     Raises ValueError for more ranks than cores.
     """
-    _require_a_core_each(count)
+    _require_a_core_each(count, _device_kind(count))
     return _best(ranks.run(_multiply, count, tuple(sizes), dtype, repeats))
 
 
@@ -182,7 +184,8 @@ def measure_parts(
 
     Raises ValueError for more ranks than cores: they would take turns, and no speed of theirs means anything.
     """
-    _require_a_core_each(count)
+    device = _device_kind(count, links)
+    _require_a_core_each(count, device)
     sequence = a_config(config).check_sequence(sequence)
     whole_number("batch", batch), whole_number("repeats", repeats)
     buckets = {"bucket_mb": bucket_mb, "first_bucket_mb": first_bucket_mb, "overlap": overlap}
@@ -201,7 +204,7 @@ def measure_parts(
     }  # fmt: skip
     tokens_per_second = count * batch * sequence / parts.step
     spread = measurements.spread(each.step for each in rounds)
-    return MeasuredParts(parts, tokens_per_second, spread, repeats, conditions, links)
+    return MeasuredParts(parts, tokens_per_second, spread, repeats, conditions, links, device)
 
 
 def _name(function: Callable) -> str:
@@ -229,9 +232,17 @@ class _Round:
         return cls(**mean, exposed=exposed, idle=wait - exposed, slowed=slowed)
 
 
-def _require_a_core_each(count: int) -> None:
-    local = int(os.environ.get("LOCAL_WORLD_SIZE", whole_number("count", count)))  # torchrun's
-    if ranks.device_kind(local) == "cpu" and local > usable_cores():
+def _ranks_here(count: int) -> int:
+    return int(os.environ.get("LOCAL_WORLD_SIZE", whole_number("count", count)))  # torchrun's
+
+
+def _device_kind(count: int, links: Links | None = None) -> str:
+    """``cpu`` or ``cuda``, as ``ranks.run`` will choose it: ranks with links are on the CPU."""
+    return "cpu" if links is not None else ranks.device_kind(_ranks_here(count))
+
+
+def _require_a_core_each(count: int, device: str) -> None:
+    if device == "cpu" and _ranks_here(count) > usable_cores():
         raise ValueError(
             f"count={count}: expected at most {usable_cores()} ranks, one for each core; ranks that share a "
             "core take turns, so that neither their throughput nor their U says anything"

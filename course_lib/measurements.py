@@ -7,8 +7,7 @@
     shown.points, shown.label                        # for a figure
 
 Each point is the median of its repeats.  In a working copy it is kept, a line of ``measurements.jsonl`` each,
-which ``tools/record_points.py`` reads.  Outside of one, as in the reference notebooks, points live in the
-kernel only.
+which ``tools/record_points.py`` reads.  Outside of one, as in the reference notebooks, nothing is kept.
 
 Where the repeats of a point differ by more than 40%, or the notebook does not get a core for itself, the
 machine has other work, and its times say little about the network: then the course's own points, recorded on
@@ -44,15 +43,13 @@ LINK_KINDS = ("none", "paced", "real")
 
 Condition = str | int | float | bool
 
-_in_this_kernel: list[Measurement] = []  # outside of a working copy
-
 
 @dataclass(frozen=True)
 class Measurement:
     """One point: the median of ``repeats`` values in ``unit``, which differ by ``spread``.
 
     ``conditions``: what was chosen, such as algorithm, ranks, bytes.  ``link_kind``: ``real`` slow links,
-    ``paced`` ones in software, or ``none``; ``links`` describes them.  ``device``: cpu, or the GPU's name.
+    ``paced`` ones in software, or ``none``; ``links`` describes them.  ``device``: ``cpu`` or ``cuda``.
     ``date``: ISO 8601, in UTC.
     """
 
@@ -168,10 +165,12 @@ def _processor() -> str:
 
 
 def keep(points: Sequence[Measurement]) -> None:
-    """Add points to the learner's.  A folder that can't be written to is said, and stops nothing."""
+    """Add points to those of the working copy, if this is one.
+
+    A folder that can't be written to is said, and stops nothing.
+    """
     folder = working_copy.find()
     if folder is None:
-        _in_this_kernel.extend(points)
         return
     lines = "".join(json.dumps(asdict(point), ensure_ascii=False) + "\n" for point in points)
     try:
@@ -192,16 +191,6 @@ def _append(folder: Path, lines: bytes) -> None:
             file.write(lines)  # at the end, whatever was read
 
 
-def read(name: str, **conditions: Condition) -> list[Measurement]:
-    """The learner's points of one name, oldest first; those alone that have all the ``conditions``."""
-    folder = working_copy.find()
-    points = _in_this_kernel if folder is None else read_file(folder / FILE_NAME)
-    return [
-        point for point in points
-        if point.quantity == name and conditions.items() <= point.conditions.items()
-    ]  # fmt: skip
-
-
 def newest(points: Iterable[Measurement]) -> list[Measurement]:
     """Of points measured under the same conditions, links, machine and device, the last one."""
     last = {}
@@ -212,7 +201,10 @@ def newest(points: Iterable[Measurement]) -> list[Measurement]:
 
 
 def read_file(path: Path) -> list[Measurement]:
-    """The points in a file, none if there is no file.  Damaged lines are left out, and that is said."""
+    """The points in a file, oldest first; none if there is no file.
+
+    Damaged lines are left out, and that is said.
+    """
     try:
         lines = path.read_bytes().splitlines()
     except FileNotFoundError:

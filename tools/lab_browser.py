@@ -249,18 +249,20 @@ OUTPUTS = """() => {
           images: images.filter(image => image.complete && image.naturalWidth > 0).map(image => image.src)};
 }"""
 
-SCROLL = """position => {
-  const view = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-WindowedPanel-outer');
+VIEW = f"document.querySelector('{PANEL} .jp-WindowedPanel-outer')"  # what scrolls
+
+SCROLL = f"""position => {{
+  const view = {VIEW};
   view.scrollTop = position;
-  return {position: view.scrollTop, height: view.clientHeight};
-}"""
+  return {{position: view.scrollTop, height: view.clientHeight}};
+}}"""
 
 # On a busy machine the page is short at first, since its cells come one by one.
-AT_END = """() => {
-  const view = document.querySelector('.jp-NotebookPanel:not(.lm-mod-hidden) .jp-WindowedPanel-outer');
+AT_END = f"""() => {{
+  const view = {VIEW};
   const last = window.jupyterapp.shell.currentWidget.content.widgets.at(-1).node;
   return last.isConnected && view.scrollTop + view.clientHeight >= view.scrollHeight - 2;
-}"""
+}}"""
 
 
 @contextlib.contextmanager

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from course_lib import predictions
+from course_lib.classroom.student_names import shortened, shown
 from course_lib.predictions import FILE_NAME, counting_prediction, number_text
 
 _BINS = 12  # of a histogram, at most twice as many
+_LONGEST_TEXT = 60
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def table(class_predictions: list[ClassPrediction]) -> str:
     head = ("prediction", "students", "smallest", "median", "largest", "measured", "unit")
     rows: list[tuple[str, ...]] = [head]
     for prediction in class_predictions:
-        summary = {**prediction.summary(), "prediction": _printable(prediction.name)}
+        summary = {**prediction.summary(), "prediction": prediction.name}
         rows.append(tuple(_cell(summary[column]) for column in head))
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
@@ -94,8 +96,8 @@ def _cell(value: float | str | None) -> str:
 
 
 def _printable(text: str) -> str:
-    """Students' text may not steer the instructor's terminal."""
-    return "".join(character if character.isprintable() else "?" for character in text)[:60]
+    """Students' text may not steer the instructor's terminal, nor fill it."""
+    return shortened(shown(text), _LONGEST_TEXT)
 
 
 def figure(class_predictions: list[ClassPrediction]):

@@ -22,15 +22,14 @@ _MOST_APART = 1e9  # times: no network has such a range, and least squares fail 
 class Fit:
     """What a series of times says about its links.  The errors are standard errors.
 
-    ``latency`` in seconds, never below 0; ``bandwidth`` in bytes/s.  ``scatter``: how far a point typically
-    lies from the fitted line, as a part of its time.  ``notes``: sentences on what the points can't tell.
+    ``latency`` in seconds, never below 0; ``bandwidth`` in bytes/s.  ``notes``: sentences on what the points
+    can't tell.
     """
 
     latency: float
     bandwidth: float
     latency_error: float
     bandwidth_error: float
-    scatter: float
     notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -50,13 +49,13 @@ def fit(algorithm: str, bytes: Iterable[int], seconds: Iterable[float], ranks: i
     is not above 0, when there are not as many of each, and when times do not grow with the bytes.
     """
     message_bytes, times = _per_message(algorithm, bytes, seconds, ranks)
-    (slope, latency), (slope_error, latency_error), scatter = _line(message_bytes, times)
+    (slope, latency), (slope_error, latency_error) = _line(message_bytes, times)
     if slope * np.ptp(message_bytes) <= _ROUNDING * times.max():
         raise ValueError("seconds do not grow with bytes: expected larger sizes, else there is no bandwidth")
     notes = tuple(_notes(slope, slope_error, latency, latency_error))
     if latency < 0:
         latency, (slope, slope_error) = 0.0, _slope_through_zero(message_bytes, times)
-    return Fit(latency, 1 / slope, latency_error, slope_error / slope**2, scatter, notes)
+    return Fit(latency, 1 / slope, latency_error, slope_error / slope**2, notes)
 
 
 def _per_message(
@@ -84,8 +83,8 @@ def _per_message(
     return message_bytes, np.array(times) / messages
 
 
-def _line(x: np.ndarray, y: np.ndarray) -> tuple[tuple[float, float], tuple[float, float], float]:
-    """Slope and height at 0 of the line with the least relative distances; their errors; the scatter."""
+def _line(x: np.ndarray, y: np.ndarray) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Slope and height at 0 of the line with the least relative distances, and their errors."""
     scale = y
     for _ in range(_PASSES):
         line, covariance = np.polyfit(x, y, 1, w=1 / scale, cov=True)
@@ -94,8 +93,7 @@ def _line(x: np.ndarray, y: np.ndarray) -> tuple[tuple[float, float], tuple[floa
         scale = np.where(on_line > 0, on_line, y)
     rounding = _ROUNDING * np.array([abs(line[0]), y.min()])
     errors = np.maximum(np.sqrt(covariance.diagonal()), rounding)
-    scatter = np.sqrt(np.sum(((y - on_line) / scale) ** 2) / (len(x) - 2))
-    return tuple(line.tolist()), tuple(errors.tolist()), float(scatter)
+    return tuple(line.tolist()), tuple(errors.tolist())
 
 
 def _slope_through_zero(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:

@@ -20,14 +20,6 @@ class Traffic:
     ranks: int
     links: dict[tuple[int, int], int]
 
-    def sent_by(self, rank: int) -> dict[int, int]:
-        """What a rank sends: receiver -> bytes."""
-        return {receiver: count for (sender, receiver), count in self.links.items() if sender == rank}
-
-    def received_by(self, rank: int) -> dict[int, int]:
-        """What a rank receives: sender -> bytes."""
-        return {sender: count for (sender, receiver), count in self.links.items() if receiver == rank}
-
     @property
     def sent(self) -> tuple[int, ...]:
         """Bytes that each rank sends, in rank order."""
@@ -42,11 +34,6 @@ class Traffic:
     def busiest_direction(self) -> int:
         """The most bytes that one rank's link carries in one of its two directions."""
         return max(*self.sent, *self.received)
-
-    @property
-    def busiest_link(self) -> int:
-        """The most bytes that one rank's link carries in both directions together."""
-        return max(sent + received for sent, received in zip(self.sent, self.received, strict=True))
 
     def _by_rank(self, counts: Iterable[tuple[int, int]]) -> tuple[int, ...]:
         sums: Counter[int] = Counter()

@@ -21,7 +21,7 @@ from matplotlib.patches import Patch, Polygon
 from course_lib.arguments import one_of, whole_number
 from course_lib.cost_model import ALGORITHMS, all_reduce_seconds, bus_bandwidth, limit_seconds, terms
 from course_lib.explorers.fast_canvas import layer_on_top, log_axis
-from course_lib.explorers.units import bytes_text, four_digits
+from course_lib.explorers.units import byte_rate_text, bytes_text, latency_text, seconds_text
 from course_lib.explorers.widget import Explorer, Readout, selection
 from course_lib.hardware import ACCELERATORS
 from course_lib.measurements import Measurement
@@ -85,14 +85,6 @@ class Choice:
         """The algorithms that take the least time."""
         times = {algorithm: self.seconds(algorithm) for algorithm in ALGORITHMS}
         return [algorithm for algorithm, time in times.items() if time <= min(times.values()) * (1 + 1e-9)]
-
-
-def seconds_text(number: float) -> str:
-    return four_digits(number, {"days": 86400, "h": 3600, "s": 1, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9})
-
-
-def rate_text(number: float) -> str:
-    return four_digits(number, {"TB/s": 1e12, "GB/s": 1e9, "MB/s": 1e6, "kB/s": 1e3, "B/s": 1})
 
 
 # --- the picture ---
@@ -250,8 +242,8 @@ def description(choice: Choice) -> str:
     return (
         "Time of an all-reduce by the cost model, for six algorithms and the limit: for "
         f"{choice.ranks:,} ranks over the size of the tensor, and for {bytes_text(choice.bytes)} over the "
-        f"number of ranks, with {_latency_text(choice.latency)} a message and links of "
-        f"{rate_text(choice.bandwidth)}."
+        f"number of ranks, with {latency_text(choice.latency)} a message and links of "
+        f"{byte_rate_text(choice.bandwidth)}."
     )
 
 
@@ -268,14 +260,14 @@ def readout(choice: Choice) -> Readout:
 
 def _numbers(choice: Choice, messages: int, tensors: float, seconds: float) -> tuple[str, ...]:
     rate = bus_bandwidth("all-reduce", choice.bytes, seconds, choice.ranks)
-    return f"{messages:,}", f"{tensors:,.6g}", seconds_text(seconds), rate_text(rate)
+    return f"{messages:,}", f"{tensors:,.6g}", seconds_text(seconds), byte_rate_text(rate)
 
 
 def _notes(choice: Choice) -> list[str]:
     notes = [
         f"Fastest here: {', '.join(choice.fastest)}.",
-        f"Time = messages × {_latency_text(choice.latency)} + tensors × {choice.bytes:,} bytes / "
-        f"{rate_text(choice.bandwidth)}. Adding, and the processor's part, are left out.",
+        f"Time = messages × {latency_text(choice.latency)} + tensors × {choice.bytes:,} bytes / "
+        f"{byte_rate_text(choice.bandwidth)}. Adding, and the processor's part, are left out.",
     ]
     if choice.ranks & (choice.ranks - 1):
         notes.append(
@@ -283,10 +275,6 @@ def _notes(choice: Choice) -> list[str]:
             "messages of the whole tensor. The lines over N join powers of two."
         )
     return notes
-
-
-def _latency_text(latency: float) -> str:
-    return seconds_text(latency) if latency else "0 s"
 
 
 # --- the sliders ---
@@ -307,7 +295,7 @@ def _controls(points: Sequence[Point], start: Choice) -> dict[str, widgets.Value
     stops: dict[str, dict[Any, str]] = {
         "ranks": {ranks: f"{ranks:,}" for ranks in _rank_stops(points, start)},
         "bytes": {size: _named_size(size) for size in _size_stops(points, start)},
-        "latency": {time: _latency_text(time) for time in {0.0, *_steps(-7, -3), start.latency}},
+        "latency": {time: latency_text(time) for time in {0.0, *_steps(-7, -3), start.latency}},
         "bandwidth": {rate: _named_rate(rate) for rate in {*_steps(6, 11), *_RATES, start.bandwidth}},
     }
     return {
@@ -338,7 +326,7 @@ def _named_size(size: int) -> str:
 
 
 def _named_rate(rate: float) -> str:
-    return rate_text(rate) + (f": {_RATES[rate]}" if rate in _RATES else "")
+    return byte_rate_text(rate) + (f": {_RATES[rate]}" if rate in _RATES else "")
 
 
 _NAMED_SIZES = {_GPT_2: "GPT-2 small", _LLAMA: "Llama-2-7B"}  # their gradients in bf16

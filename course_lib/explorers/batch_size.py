@@ -22,7 +22,7 @@ from course_lib.arguments import number, whole_number
 from course_lib.cost_model import all_reduce_seconds
 from course_lib.explorers.fast_canvas import layer_on_top, log_axis
 from course_lib.explorers.units import axis_end, count, duration, four_digits, rate_text, size
-from course_lib.explorers.widget import Explorer, Readout, selection
+from course_lib.explorers.widget import Explorer, Readout, selection, stops_with
 from course_lib.hardware import ACCELERATORS
 from course_lib.memory import model_state
 from course_lib.noise_scale import critical_batch_tokens, tradeoff
@@ -358,22 +358,18 @@ def _times(factor: float) -> str:
 def explorer(points: Sequence[Point] = (), start: Choice = Choice()) -> Explorer:  # noqa: B008 (frozen)
     """The explorer as a widget.  ``points``: activations measured for this model and sequence."""
     stops = {
-        "ranks": {n: f"{n:,}" for n in _with(_COUNTS, start.ranks)},
-        "micro_batches": {k: f"{k:,}" for k in _with(_COUNTS, start.micro_batches)},
-        "sequences": {b: f"{b:,}" for b in _with(_SEQUENCES, start.sequences)},
-        "loss": {loss: f"{loss:g} nats a token" for loss in _with(_LOSSES, start.loss)},
-        "rate": {rate: rate_text(rate) for rate in _with(_RATES, start.rate)},
-        "flops": {flops: _named_flops(flops) for flops in _with([*_FLOPS, *_CARDS], start.flops)},
+        "ranks": {n: f"{n:,}" for n in stops_with(_COUNTS, start.ranks)},
+        "micro_batches": {k: f"{k:,}" for k in stops_with(_COUNTS, start.micro_batches)},
+        "sequences": {b: f"{b:,}" for b in stops_with(_SEQUENCES, start.sequences)},
+        "loss": {loss: f"{loss:g} nats a token" for loss in stops_with(_LOSSES, start.loss)},
+        "rate": {rate: rate_text(rate) for rate in stops_with(_RATES, start.rate)},
+        "flops": {each: _named_flops(each) for each in stops_with(sorted([*_FLOPS, *_CARDS]), start.flops)},
     }
     controls = {
         name: selection(texts, getattr(start, name), _DESCRIPTIONS[name], "11em")
         for name, texts in stops.items()
     }
     return Explorer(Drawing(points), controls, Choice, readout)
-
-
-def _with(stops: Sequence[float], start: float) -> list:
-    return sorted({*stops, start})
 
 
 def _named_flops(flops: float) -> str:

@@ -19,7 +19,6 @@ from matplotlib.lines import Line2D
 
 from course_lib.arguments import number, whole_number
 from course_lib.explorers import published_runs
-from course_lib.explorers.all_reduce_costs import rate_text, seconds_text
 from course_lib.explorers.fast_canvas import layer_on_top, log_axis
 from course_lib.explorers.free_places import Places
 from course_lib.explorers.map_grid import (
@@ -43,8 +42,8 @@ from course_lib.explorers.map_grid import (
     model_near,
     spot,
 )
-from course_lib.explorers.units import count, duration, size
-from course_lib.explorers.widget import Explorer, Readout, selection
+from course_lib.explorers.units import byte_rate_text, count, duration, latency_text, size
+from course_lib.explorers.widget import Explorer, Readout, selection, stops_with
 from course_lib.hardware import ACCELERATORS
 from course_lib.palette import color_of
 from course_lib.pictures import Looks, Picture
@@ -259,16 +258,12 @@ def description(choice: Choice) -> str:
     """What the picture shows, in a sentence for those who can't see it; the numbers stand beside it."""
     return (
         f"A map of data-parallel ranks over parameters for {choice.hardware.name}, links of "
-        f"{rate_text(choice.bandwidth)} with {_latency_text(choice.latency)} a message, {choice.tokens:,} "
-        f"tokens in a micro-batch and {choice.micro_batches} micro-batches, colored by the utilization that "
-        "the model gives: it falls as ranks are added. On the right, behind the memory wall, no rank has "
-        f"room. {len(published_runs.RUNS)} published runs are marked; those behind the wall shard or divide "
-        "the model."
+        f"{byte_rate_text(choice.bandwidth)} with {latency_text(choice.latency)} a message, "
+        f"{choice.tokens:,} tokens in a micro-batch and {choice.micro_batches} micro-batches, colored by the "
+        "utilization that the model gives: it falls as ranks are added. On the right, behind the memory "
+        f"wall, no rank has room. {len(published_runs.RUNS)} published runs are marked; those behind the "
+        "wall shard or divide the model."
     )
-
-
-def _latency_text(latency: float) -> str:
-    return seconds_text(latency) if latency else "0 s"
 
 
 # --- the numbers beside it ---
@@ -325,17 +320,13 @@ def explorer(start: Choice = Choice()) -> Explorer:  # noqa: B008 (frozen)
     controls = {}
     for name, (text, stops) in _STOPS.items():
         value = getattr(start, name)
-        texts = {each: text(each) for each in _with(stops, value)}
+        texts = {each: text(each) for each in stops_with(stops, value)}
         controls[name] = selection(texts, value, _DESCRIPTIONS[name], "10em")
     return Explorer(Drawing(), controls, Choice, readout)
 
 
-def _with(stops: Sequence, value: object) -> list:
-    return list(stops) if value in stops else sorted([*stops, value])
-
-
 def _named_rate(rate: float) -> str:
-    return rate_text(rate) + (f": {_RATES[rate]}" if rate in _RATES else "")
+    return byte_rate_text(rate) + (f": {_RATES[rate]}" if rate in _RATES else "")
 
 
 _RATES = {  # IB: InfiniBand, each port; NVLink: each GPU (ml-engineering)
@@ -344,7 +335,7 @@ _RATES = {  # IB: InfiniBand, each port; NVLink: each GPU (ml-engineering)
 }  # fmt: skip
 _STOPS: dict[str, tuple[Callable[[Any], str], Sequence]] = {  # how a value is written, and all values
     "card": (lambda name: ACCELERATORS[name].name, CARDS),
-    "latency": (_latency_text, [0.0, 1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3]),
+    "latency": (latency_text, [0.0, 1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3]),
     "bandwidth": (_named_rate, list(_RATES)),
     "tokens": (lambda tokens: f"{tokens:,}", [SEQUENCE * 2**n for n in range(7)]),
     "micro_batches": (str, [2**n for n in range(7)]),

@@ -18,7 +18,7 @@ from course_lib import cost_model
 from course_lib.arguments import one_of, whole_number
 from course_lib.explorers.fast_canvas import layer_on_top
 from course_lib.explorers.units import axis_end, bytes_text, duration, rate_text, size
-from course_lib.explorers.widget import Explorer, Readout, selection
+from course_lib.explorers.widget import Explorer, Readout, selection, stops_with
 from course_lib.palette import color_of
 from course_lib.pictures import Looks, Picture
 from course_lib.transformer import CONFIGS
@@ -248,9 +248,9 @@ def _notes(choice: Choice, points: Sequence[Point]) -> list[str]:
 def explorer(points: Sequence[Point] = (), start: Choice = Choice()) -> Explorer:  # noqa: B008 (frozen)
     """The explorer as a widget, with measured points on its axes."""
     stops = {
-        "ranks": {n: f"{n:,}" for n in _with(_RANKS, start.ranks)},
-        "bytes": {number: bytes_text(number) for number in _with(_TENSORS, start.bytes)},
-        "rate": {rate: rate_text(rate) for rate in _with(_RATES, start.rate)},
+        "ranks": {n: f"{n:,}" for n in stops_with(_RANKS, start.ranks)},
+        "bytes": {number: bytes_text(number) for number in stops_with(_TENSORS, start.bytes)},
+        "rate": {rate: rate_text(rate) for rate in stops_with(_RATES, start.rate)},
     }
     controls = {
         name: selection(texts, getattr(start, name), _DESCRIPTIONS[name])
@@ -260,12 +260,8 @@ def explorer(points: Sequence[Point] = (), start: Choice = Choice()) -> Explorer
     return Explorer(Drawing(points), controls, Choice, partial(readout, points=points))
 
 
-def _with(stops: Sequence[float], start: float) -> list:
-    return sorted({*stops, start})
-
-
 _DESCRIPTIONS = {"ranks": "ranks N", "bytes": "tensor", "rate": "rate of each link"}
 _RANKS = [*range(FEWEST, 17), 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, MOST]
 # Powers of two from 1 MiB up, and the gradients of known models in 16 bits.
-_TENSORS = [*(1 << n for n in range(20, 34)), *(2 * config.parameters for config in CONFIGS.values())]
+_TENSORS = sorted([*(1 << n for n in range(20, 34)), *(2 * config.parameters for config in CONFIGS.values())])
 _RATES = [rate * 1e6 / 8 for rate in (100, 400, 1000, 10_000, 25_000, 100_000, 200_000, 400_000)]

@@ -41,8 +41,23 @@ def duration(seconds: float) -> str:
     return f"{seconds / 1e-6:.3g} µs"
 
 
+def seconds_text(number: float) -> str:
+    """Seconds as a model gives them: four digits, down to nanoseconds."""
+    return four_digits(number, {"days": 86400, "h": 3600, "s": 1, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9})
+
+
+def latency_text(latency: float) -> str:
+    """Seconds of a message, which may be 0."""
+    return seconds_text(latency) if latency else "0 s"
+
+
+def byte_rate_text(rate: float) -> str:
+    """A rate as programs count it: in bytes per second, four digits."""
+    return four_digits(rate, {"TB/s": 1e12, "GB/s": 1e9, "MB/s": 1e6, "kB/s": 1e3, "B/s": 1})
+
+
 def rate_text(rate: float) -> str:
-    """A rate as it is sold: in bits per second."""
+    """A rate, in bytes per second, as it is sold: in bits per second."""
     unit, factor = ("Gbit/s", 1e9) if 8 * rate >= 1e9 else ("Mbit/s", 1e6)
     return f"{8 * rate / factor:g} {unit}"
 

@@ -155,6 +155,11 @@ def selection(
     )  # fmt: skip
 
 
+def stops_with(stops: Sequence, start: Any) -> list:
+    """Where a slider stops: ``stops`` as they are or, if ``start`` is not there, with it and in order."""
+    return list(stops) if start in stops else sorted([*stops, start])
+
+
 def _grid(controls: Iterable[widgets.Widget]) -> widgets.Widget:
     """As many columns as there is room for."""
     columns = "repeat(auto-fit, minmax(400px, 1fr))"

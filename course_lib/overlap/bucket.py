@@ -106,6 +106,7 @@ class Bucket:
             Place(name, parameter, self, part)
             for part, (name, parameter) in zip(parts, named, strict=True)
         ]
+        self.local_norm_sq: torch.Tensor | None = None  # none before the first step, or of two pieces
         self.begin()
 
     def begin(self) -> None:

@@ -64,7 +64,10 @@ def device() -> torch.device:
 
 
 def log(text: object) -> None:
-    """Show a line, labeled with the rank, at once; what is printed is shown when the run has ended."""
+    """Show a line, labeled with the rank, at once; what is printed is shown when the run has ended.
+
+    Outside of a rank it prints the line as it is.
+    """
     if _current is None:
         with tqdm.tqdm.external_write_mode():  # a line of its own, not one behind a progress bar
             torchrun.say(f"[rank {torchrun.rank()}] {text}" if torchrun.is_here() else str(text))
@@ -77,6 +80,7 @@ def progress(iterable: Iterable[T], total: int | None = None, description: str =
     """Go through ``iterable`` with one progress bar for this loop in the notebook, drawn for rank 0.
 
     Every step counts as progress, so a long computation without communication is not taken for a hang.
+    Outside of a rank the bar is drawn by itself, in a terminal only.
     """
     if _current is None:
         is_first = not torchrun.is_here() or torchrun.rank() == 0

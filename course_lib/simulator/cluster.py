@@ -65,7 +65,7 @@ class Link:
         number("bandwidth", self.bandwidth)
 
     def seconds(self, bytes: float) -> float:
-        """Of a message."""
+        """Of a message with so many bytes."""
         return self.latency + bytes / self.bandwidth
 
 

@@ -74,7 +74,10 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """A step that begins at 0 s: ``compute`` in the order of time, ``buckets`` as they are reduced."""
+    """A step that begins at 0 s: ``compute`` in the order of time, ``buckets`` as they are reduced.
+
+    All times are in seconds.
+    """
 
     compute: tuple[Event, ...]
     buckets: tuple[Bucket, ...]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from course_lib.ranks import torchrun
-from course_lib.train.settings import ALL_REDUCE, DATA_PARALLEL, DTYPES, Settings
+from course_lib.train.settings import ALL_REDUCE, DATA_PARALLEL, DEFAULT_RANKS, DTYPES, Settings
 
 if TYPE_CHECKING:
     from course_lib.ranks import RanksError
@@ -38,7 +38,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     whole: dict[str, Any] = {"type": int, "metavar": "N"}
     real: dict[str, Any] = {"type": float, "metavar": "X"}
     path: dict[str, Any] = {"type": Path}
-    option("ranks", "how many ranks to start, by default 2; torchrun starts its own", **whole)
+    option("ranks", f"how many ranks to start, by default {DEFAULT_RANKS}; torchrun starts its own", **whole)
     option("steps", "steps of the optimizer", **whole)
     option("batch", "sequences in a step, of all ranks together", **whole)
     option("micro_batches", "K, pieces of a rank's part of the batch", **whole)

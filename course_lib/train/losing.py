@@ -26,7 +26,7 @@ from pathlib import Path
 
 from course_lib.ranks.devices import loopback
 from course_lib.train.errors import TrainingError
-from course_lib.train.settings import Settings
+from course_lib.train.settings import DEFAULT_RANKS, Settings
 
 _SECONDS_TO_END = 10.0  # for an agent that is told to
 _OF_TORCHRUN = re.compile("RANK|WORLD_SIZE|(LOCAL|GROUP|ROLE)_.*|MASTER_.*|TORCHELASTIC_.*")
@@ -58,7 +58,7 @@ def run(settings: Settings, *, rank: int, step: int, seconds: float = 120.0) -> 
     not, and for a step before which no checkpoint is due; TrainingError where the run has not ended well
     within so many ``seconds``, with what it said last.
     """
-    ranks = settings.ranks or 2
+    ranks = settings.ranks or DEFAULT_RANKS
     if not (0 <= rank < ranks and settings.checkpoint_every < step <= settings.steps):
         raise ValueError(
             f"rank={rank!r}, step={step!r}: expected one of {ranks} ranks, and a step from "

@@ -17,6 +17,7 @@ DTYPES = ("auto", "float32", "float64", "bf16", "fp16")
 DATA_PARALLEL = ("buckets", "ddp", "step")
 ALL_REDUCE = ("ring", "torch")
 VOCAB = 256  # bytes
+DEFAULT_RANKS = 2  # where nobody says how many
 
 # A run can be resumed with other values of all the others.
 _OF_A_RUN = (

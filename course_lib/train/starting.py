@@ -20,11 +20,9 @@ from course_lib.ranks.lost import is_lost_rank
 from course_lib.train.errors import TrainingError
 from course_lib.train.rank import train
 from course_lib.train.records import Outcome, Record
-from course_lib.train.settings import Settings
+from course_lib.train.settings import DEFAULT_RANKS, Settings
 
 Stopping = Callable[[Callable[[], object]], contextlib.AbstractContextManager]
-
-_RANKS = 2  # where nobody says how many
 
 
 def run(settings: Settings) -> list[Record]:
@@ -61,7 +59,7 @@ def _on_ranks_of_its_own(settings: Settings, stopping: Stopping) -> Outcome:
     # Ranks are no children of this process and get none of its signals: once this file is there, they know.
     stop = Path(tempfile.gettempdir()) / f"course-train-{uuid.uuid4().hex}.stop"
     should_stop, links = partial(os.path.exists, stop), settings.slow_links
-    count = settings.ranks or _RANKS
+    count = settings.ranks or DEFAULT_RANKS
     try:
         with stopping(stop.touch):
             return ranks.run(train, count, settings, should_stop, timeout=settings.timeout, links=links)[0]

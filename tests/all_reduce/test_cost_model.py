@@ -181,6 +181,13 @@ def test_without_latency_nothing_crosses():
 # --- bytes ---
 
 
+def of_rank(moved, rank):
+    """What a rank sends, receiver -> bytes, and what it receives, sender -> bytes."""
+    sent = {receiver: count for (sender, receiver), count in moved.links.items() if sender == rank}
+    received = {sender: count for (sender, receiver), count in moved.links.items() if receiver == rank}
+    return sent, received
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.sampled_from([1, 2, 4, 8]))
 def test_what_is_sent_is_received_and_width_counts(elements, world, width):
@@ -191,8 +198,8 @@ def test_what_is_sent_is_received_and_width_counts(elements, world, width):
         assert len(moved.sent) == len(moved.received) == world
         assert all(count > 0 and sender != receiver for (sender, receiver), count in moved.links.items())
         for rank in range(world):
-            assert sum(moved.sent_by(rank).values()) == moved.sent[rank]
-            assert sum(moved.received_by(rank).values()) == moved.received[rank]
+            sent, received = of_rank(moved, rank)
+            assert (sum(sent.values()), sum(received.values())) == (moved.sent[rank], moved.received[rank])
 
 
 @settings(max_examples=60, deadline=None)
@@ -211,15 +218,17 @@ def test_the_rings_links_carry_the_same_and_the_stars_root_carries_all(chunk, wo
     ring, star, unchunked = (traffic(name, size, world, 1) for name in ("ring", "star", "unchunked-ring"))
     assert set(ring.sent) == set(ring.received) == {2 * (world - 1) * chunk}
     assert (star.sent[0], star.received[0]) == 2 * ((world - 1) * size,)
-    assert (star.busiest_direction, star.busiest_link) == ((world - 1) * size, 2 * (world - 1) * size)
-    assert set(unchunked.sent) == {(world - 1) * size}
-    assert 2 * unchunked.busiest_link == world * ring.busiest_link
+    assert star.busiest_direction == (world - 1) * size
+    assert set(unchunked.sent) == set(unchunked.received) == {(world - 1) * size}
+    assert 2 * unchunked.busiest_direction == world * ring.busiest_direction
 
 
-def test_the_busiest_link_may_be_so_in_either_direction():
+def test_the_busiest_direction_may_be_either():
     moved = cost_model.Traffic(4, {(0, 2): 5, (1, 2): 6, (3, 2): 7, (2, 3): 1})
     assert (moved.sent, moved.received) == ((5, 6, 1, 7), (0, 0, 18, 1))
-    assert (moved.busiest_direction, moved.busiest_link) == (18, 19)
+    assert moved.busiest_direction == 18
+    turned = {(receiver, sender): count for (sender, receiver), count in moved.links.items()}
+    assert cost_model.Traffic(4, turned).busiest_direction == 18
 
 
 @settings(deadline=None)
@@ -251,7 +260,7 @@ def test_the_librarys_all_reduces_move_exactly_these_bytes(world):
         assert len(counted) == 15
         for (algorithm, elements, width), measured in counted.items():
             expected = traffic(algorithm, elements, world, width)
-            assert measured == (expected.sent_by(rank), expected.received_by(rank)), (algorithm, rank)
+            assert measured == of_rank(expected, rank), (algorithm, rank)
 
 
 class Simulation:
@@ -399,7 +408,7 @@ def test_without_noise_both_are_recovered(drawn):
     fitted = fit(algorithm, points, seconds, world)
     assert fitted.latency == pytest.approx(latency, rel=1e-6)
     assert fitted.bandwidth == pytest.approx(bandwidth, rel=1e-6)
-    assert max(fitted.latency_error / latency, fitted.bandwidth_error / bandwidth, fitted.scatter) < 1e-6
+    assert max(fitted.latency_error / latency, fitted.bandwidth_error / bandwidth) < 1e-6
     assert fitted.notes == ()
 
 
@@ -413,7 +422,6 @@ def test_with_noise_both_are_recovered_within_what_is_stated(drawn, noise, seed)
     fitted = fit(algorithm, points, clean * (1 + errors), world)
     assert abs(fitted.latency - latency) <= 4.5 * fitted.latency_error
     assert abs(fitted.bandwidth - bandwidth) <= 4.5 * fitted.bandwidth_error
-    assert fitted.scatter < noise
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.1])
@@ -458,7 +466,10 @@ def test_the_straight_line_of_a_published_table():
 
 def test_one_latency_and_bandwidth_do_not_fit_that_whole_table():
     points, microseconds, _ = zip(*EIGHT_A100, strict=True)
-    assert fit("ring", points, [1e-6 * time for time in microseconds], 8).scatter > 0.2
+    seconds = [1e-6 * time for time in microseconds]
+    fitted = fit("ring", points, seconds, 8)
+    on_line = [all_reduce_seconds("ring", size, 8, fitted.latency, fitted.bandwidth) for size in points]
+    assert max(abs(time / other - 1) for time, other in zip(seconds, on_line, strict=True)) > 0.3
 
 
 def test_what_dicts_and_arrays_hold_is_taken():
@@ -499,9 +510,9 @@ def test_a_bandwidth_that_is_hardly_known_is_said():
 
 
 def test_a_fit_says_its_values_with_their_errors():
-    assert str(cost_model.Fit(1.2345e-3, 4.98765e7, 5.4e-5, 3.21e5, 0.01)) == (
+    assert str(cost_model.Fit(1.2345e-3, 4.98765e7, 5.4e-5, 3.21e5)) == (
         "latency 1.234 ± 0.054 ms, bandwidth 49.88 ± 0.32 MB/s")
-    assert str(cost_model.Fit(0.0, 4.5e11, 2e-7, 1e9, 0.01)) == (
+    assert str(cost_model.Fit(0.0, 4.5e11, 2e-7, 1e9)) == (
         "latency 0 ± 0.2 µs, bandwidth 450 ± 1 GB/s")
 
 
@@ -596,5 +607,5 @@ def test_times_of_no_network_are_refused(seconds, said):
 
 
 def test_a_large_error_is_written_without_an_exponent():
-    found = cost_model.Fit(536.2e-6, 43e6, 612e-6, 2.1e6, 0.1)
+    found = cost_model.Fit(536.2e-6, 43e6, 612e-6, 2.1e6)
     assert str(found) == "latency 536.2 ± 610 µs, bandwidth 43 ± 2.1 MB/s"

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import links, machine, measurements
-from course_lib.measurements import FILE_NAME, Measurement, Series, newest, read, recorded, spread
+from course_lib.measurements import FILE_NAME, Measurement, Series, newest, read_file, recorded, spread
 from tools import record_points
 
 POINT = Measurement(
@@ -41,14 +41,6 @@ def copy(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def reference(tmp_path, monkeypatch):
-    """A folder outside of any working copy, and a kernel that has measured nothing yet."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(measurements, "_in_this_kernel", [])
-    return tmp_path
-
-
-@pytest.fixture
 def shelf(tmp_path, monkeypatch):
     """Where recorded points lie."""
     folder = tmp_path / "shelf"
@@ -65,6 +57,10 @@ def ring_series(*values, **conditions):
 
 def lines(folder):
     return (folder / FILE_NAME).read_text().splitlines()
+
+
+def kept(folder):
+    return read_file(folder / FILE_NAME)
 
 
 # --- points ---
@@ -90,10 +86,10 @@ def test_the_kind_of_links_is_kept(copy, kind, monkeypatch):
     slow = links.Links("400mbit", kind="paced")
     if kind == "real":  # whatever this machine has
         monkeypatch.setattr(links.Links, "is_real", True)
-    series = Series("all-reduce", "s", links=slow, device="some GPU")
+    series = Series("all-reduce", "s", links=slow, device="cuda")
     series.add([1.0], ranks=2)
     (point,) = series.finish().points
-    assert (point.link_kind, point.device) == (kind, "some GPU")
+    assert (point.link_kind, point.device) == (kind, "cuda")
     assert point.links == "400 Mbit/s links" + ", paced in software" * (kind == "paced")
 
 
@@ -103,7 +99,7 @@ def test_the_kind_of_links_is_kept(copy, kind, monkeypatch):
 def test_what_was_kept_is_read_back_as_it_was(copy):
     shown = ring_series(0.25, 0.26).finish()
     assert len(lines(copy)) == 1
-    assert tuple(read("all-reduce")) == shown.points
+    assert tuple(kept(copy)) == shown.points
 
 
 @settings(deadline=None)
@@ -117,26 +113,25 @@ def test_numbers_of_numpy_are_kept(copy):
     series = Series("all-reduce", "s")
     series.add(np.array([1.0, 2.0, 1.5]) / 100 + 1, bytes=np.int64(2**23), rate=np.float32(0.5))
     (point,) = series.finish().points
-    assert read("all-reduce") == [point]
+    assert kept(copy) == [point]
     assert [type(value) for value in point.conditions.values()] == [int, float]
 
 
-def test_points_are_chosen_by_name_and_conditions(copy):
-    for ranks in (2, 4):
-        for name in ("all-reduce", "copy"):
+def test_points_are_read_back_in_the_order_in_which_they_were_measured(copy):
+    for ranks in (4, 2):
+        for name in ("copy", "all-reduce"):
             series = Series(name, "s")
             series.add([1.0], ranks=ranks, algorithm="ring")
             series.finish()
-    assert [point.conditions["ranks"] for point in read("all-reduce")] == [2, 4]
-    (point,) = read("all-reduce", ranks=4, algorithm="ring")
-    assert (point.quantity, point.conditions["ranks"]) == ("all-reduce", 4)
-    assert read("all-reduce", ranks=4, algorithm="star") == read("all-reduce", color="blue") == []
+    order = [("copy", 4), ("all-reduce", 4), ("copy", 2), ("all-reduce", 2)]
+    assert [(point.quantity, point.conditions["ranks"]) for point in kept(copy)] == order
 
 
-def test_outside_of_a_working_copy_points_live_in_the_kernel_only(reference):
+def test_outside_of_a_working_copy_points_are_shown_and_not_kept(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     shown = ring_series(0.25).finish()
-    assert tuple(read("all-reduce", ranks=4)) == shown.points
-    assert list(reference.iterdir()) == []
+    assert ([point.value for point in shown.points], shown.label) == ([0.25], "measured here")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_within_the_working_copy_counts(copy, monkeypatch):
@@ -160,7 +155,7 @@ def test_four_notebooks_write_at_once(copy):
     )
     running = [subprocess.Popen([sys.executable, "-c", code, name]) for name in "abcd"]
     assert [process.wait() for process in running] == [0, 0, 0, 0]
-    points = read("all-reduce")
+    points = kept(copy)
     assert len(points) == len(lines(copy)) == 400
     for name in "abcd":
         own = [(point.conditions["number"], point.conditions["ranks"]) for point in points
@@ -176,7 +171,7 @@ def test_a_torn_line_is_left_out_and_said_and_swallows_nothing(copy, capsys, tor
         file.write(torn)
     second = ring_series(0.5).finish().points
     assert capsys.readouterr().out == ""
-    assert tuple(read("all-reduce")) == first + second
+    assert tuple(kept(copy)) == first + second
     assert capsys.readouterr().out == f"{FILE_NAME}: 1 damaged line left out.\n"
 
 
@@ -186,7 +181,7 @@ def test_a_torn_line_is_left_out_and_said_and_swallows_nothing(copy, capsys, tor
 def test_a_line_that_is_no_measurement_is_left_out_and_said(copy, capsys, change):
     entries = [{**asdict(POINT), **change}, asdict(POINT), "text", 7, None]
     (copy / FILE_NAME).write_text("".join(json.dumps(entry) + "\n" for entry in entries))
-    assert read("all-reduce") == [POINT]
+    assert kept(copy) == [POINT]
     assert capsys.readouterr().out == f"{FILE_NAME}: 4 damaged lines left out.\n"
 
 
@@ -289,7 +284,7 @@ def is_a_difference_of_nothing(point, points):
 
 @pytest.mark.parametrize(("change", "sentence"), [
     ({"machine": "another"}, "points of 2 kinds of machine: expected one; found ['another', 'some processor"),
-    ({"device": "GPU"}, "points of 2 kinds of device: expected one; found ['GPU', 'cpu']"),
+    ({"device": "cuda"}, "points of 2 kinds of device: expected one; found ['cpu', 'cuda']"),
     ({"link_kind": "paced"}, "points of 2 kinds of link_kind: expected one; found ['paced', 'real']"),
     ({"unit": "ms"}, "points of 2 kinds of unit: expected one; found ['ms', 's']"),
     ({"quantity": "copy"}, "points of 2 kinds of quantity: expected one; found ['all-reduce', 'copy']"),

@@ -3,13 +3,11 @@
 import pytest
 
 from course_lib.explorers import buckets, cluster, data_parallel_map, overlap, streams
-from tests.browser.explorer_page import control, picture, shown_rows, write_notebook
-from tools.lab_browser import open_notebook
+from tests.browser.explorer_page import assert_fits, control, open_narrow, picture, shown_rows, write_notebook
 from tools.slider_to_picture import press
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 
-NARROW = 900  # pixels
 MOVES = {  # a slider, what KEYS lead to, and the numbers beside it
     "buckets": ("layers", buckets.Choice(layers=14), buckets.readout),
     "overlap": ("ranks N", overlap.Choice(ranks=4), overlap.readout),
@@ -37,19 +35,12 @@ def my_course(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=MOVES)
 def opened(request, browser, server, keep_pictures):
-    with open_notebook(browser, server, f"{request.param}.ipynb", width=NARROW) as opened:
-        opened.run_all()
-        picture(opened).wait_for()
-        opened.name = request.param
+    with open_narrow(browser, server, keep_pictures, request.param) as opened:
         yield opened
-        keep_pictures(opened, request.param)
 
 
 def test_picture_and_numbers_fit_a_narrow_window(opened):
-    assert picture(opened).evaluate("image => image.naturalWidth") == 740
-    for part in (picture(opened), opened.page.locator(".widget-html table")):
-        box = part.bounding_box()
-        assert box["x"] >= 0 and box["x"] + box["width"] <= NARROW
+    assert_fits(opened)
 
 
 def test_keys_move_the_sliders_and_picture_and_numbers_follow(opened, request):

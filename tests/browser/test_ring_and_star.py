@@ -3,8 +3,15 @@
 import pytest
 
 from course_lib.explorers import ring_steps, star_link
-from tests.browser.explorer_page import control, picture, shown_rows, write_notebook
-from tools.lab_browser import open_notebook
+from tests.browser.explorer_page import (
+    NARROW,
+    assert_fits,
+    control,
+    open_narrow,
+    picture,
+    shown_rows,
+    write_notebook,
+)
 from tools.slider_to_picture import press
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
@@ -16,7 +23,6 @@ from course_lib.explorers import star_link
 points = [(n, 2 * (n - 1) * 8388608 / 50e6, "s", "root, 8 MiB, 400 Mbit/s links") for n in (2, 4, 8)]
 star_link.explorer(points)""",
 }
-NARROW = 900  # pixels
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +35,8 @@ def my_course(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=CELLS)
 def opened(request, browser, server, keep_pictures):
-    with open_notebook(browser, server, f"{request.param}.ipynb", width=NARROW) as opened:
-        opened.run_all()
-        picture(opened).wait_for()
-        opened.name = request.param
+    with open_narrow(browser, server, keep_pictures, request.param) as opened:
         yield opened
-        keep_pictures(opened, request.param)
 
 
 def first_choice(opened):
@@ -48,10 +50,7 @@ def readout(choice):
 
 def test_picture_and_numbers_fit_a_narrow_window(opened):
     assert picture(opened).count() == 1
-    assert picture(opened).evaluate("image => image.naturalWidth") == 740
-    for part in (picture(opened), opened.page.locator(".widget-html table")):
-        box = part.bounding_box()
-        assert box["x"] >= 0 and box["x"] + box["width"] <= NARROW
+    assert_fits(opened)
     assert shown_rows(opened) == list(map(list, readout(first_choice(opened)).rows))
 
 

@@ -38,6 +38,7 @@ def test_each_command_has_help(command, capsys):
     output = capsys.readouterr()
     assert (status, output.err) == (0, "")
     assert f"usage: course {command}" in output.out
+    assert cli.COMMANDS[command][1][1:] in " ".join(output.out.split())  # names keep their capitals
 
 
 def test_no_command_and_an_unknown_one_end_with_status_2(capsys):

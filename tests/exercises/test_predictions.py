@@ -255,6 +255,17 @@ def test_students_text_is_no_formula(room, tmp_path):
     assert cli.main(["predictions", str(room), "--png", str(tmp_path / "class.png")]) == 0
 
 
+def test_students_text_does_not_steer_the_terminal_nor_fill_it(room, capsys):
+    write_student(room / "mal", 1, name="\x1b[2Jup\u202e", unit=100 * "s")
+    write_student(room / "\x1b[1A", 1)
+    (room / "\x1b[1A" / "predictions.json").write_text("[]")
+    assert cli.main(["predictions", str(room)]) == 1
+    printed = capsys.readouterr().out
+    assert all(line.isprintable() for line in printed.splitlines())
+    assert r"\x1b[2Jup\u202e  1 " in printed and f" {59 * 's'}…\n" in printed
+    assert r"not read: \x1b[1A: " in printed
+
+
 def test_help_says_that_the_figure_is_asked_for(capsys):
     with pytest.raises(SystemExit):
         cli.main(["predictions", "--help"])

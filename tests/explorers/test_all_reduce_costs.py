@@ -65,8 +65,8 @@ def test_the_readout_is_the_cost_models(choice):
         assert (messages, tensors) == (f"{expected.messages:,}", f"{expected.tensors:,.6g}")
         assert time == all_reduce_costs.seconds_text(choice.seconds(name))
         busbw = cost_model.bus_bandwidth("all-reduce", choice.bytes, choice.seconds(name), choice.ranks)
-        assert rate == all_reduce_costs.rate_text(busbw)
-    assert body[-1][-1] == all_reduce_costs.rate_text(choice.bandwidth)
+        assert rate == all_reduce_costs.byte_rate_text(busbw)
+    assert body[-1][-1] == all_reduce_costs.byte_rate_text(choice.bandwidth)
 
 
 def test_gpt_2_small_on_8_gpus_is_where_it_begins():
@@ -98,7 +98,8 @@ def test_what_pairs_pay_is_said_where_n_is_no_power_of_two():
     (all_reduce_costs.bytes_text(248_879_616), "248.9 MB"),
     (all_reduce_costs.seconds_text(3.6e5), "4.167 days"),
     (all_reduce_costs.seconds_text(0.9999996), "1 s"), (all_reduce_costs.seconds_text(2.5e-9), "2.5 ns"),
-    (all_reduce_costs.rate_text(450e9), "450 GB/s"), (all_reduce_costs.rate_text(0.25), "0.25 B/s")])
+    (all_reduce_costs.byte_rate_text(450e9), "450 GB/s"),
+    (all_reduce_costs.byte_rate_text(0.25), "0.25 B/s")])
 def test_numbers_are_short_and_have_units(text, expected):
     assert text == expected
 

@@ -186,9 +186,8 @@ class MadeUp:
         ]  # fmt: skip
 
     def step_memory(self, count, model, recipe):
-        cuda = SimpleNamespace(allocated=330)
         return [SimpleNamespace(model_state=16 * model.shape.parameters, activation_bytes=100, peak=300,
-                                cuda=cuda)]  # fmt: skip
+                                cuda_peak=330)]  # fmt: skip
 
     def sharded_state(self, count, model, dtype):
         return [4 * model.shape.parameters + 12 * -(-model.shape.parameters // count)] * count

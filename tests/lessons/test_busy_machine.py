@@ -82,7 +82,6 @@ def measured(scatter):
 @pytest.mark.parametrize(("scatter", "label"), [(1.01, "measured here"), (9.0, "recorded on")])
 def test_table_rule_and_explorer_show_points_of_one_origin(monkeypatch, capsys, scatter, label):
     drawn = []
-    monkeypatch.setattr(measurements, "_in_this_kernel", [])
     monkeypatch.setattr(measurements, "processor_share", lambda: 1.0)  # whatever other tests take
     monkeypatch.setattr(overlap_timing, "measure", measured(scatter))
     monkeypatch.setattr(overlap_explorer, "explorer", lambda *points, **more: drawn.append((points, more)))

@@ -654,6 +654,19 @@ def test_the_noise_scale_comes_from_norms_before_the_reduction():
         assert ours == pytest.approx(theirs, rel=1e-6)
 
 
+def norms_before_and_after_a_step():
+    model = overlap.BucketedDataParallel(layers(), TINY)
+    before = model.local_norm_sq, error_of(model.update_meter, Meter(), 4)
+    model(inputs()).sum().backward()
+    model.finish()
+    return before, model.local_norm_sq.item() > 0
+
+
+def test_before_the_first_step_there_is_no_norm():
+    for (norm_sq, error), is_there_after in run(norms_before_and_after_a_step, 2):
+        assert norm_sq is None and "gradients reduced" in error and is_there_after
+
+
 def noise_after(passes):
     model = overlap.BucketedDataParallel(layers(), TINY, TINY)
     for _ in range(passes):

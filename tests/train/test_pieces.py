@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from course_lib import corpus, train
-from course_lib.train import optimizing, precision
+from course_lib.train import optimizing, precision, settings
 from course_lib.train.data import micro_batches
 from course_lib.transformer import GPT, TransformerConfig
 
@@ -46,6 +46,10 @@ def test_importing_the_package_imports_no_torch():
 
 
 # --- data ---
+
+
+def test_the_settings_know_the_vocabulary_of_the_corpus():
+    assert settings.VOCAB == corpus.VOCAB  # settings can't ask: the corpus needs torch
 
 
 def parts(step=1, seed=0, batch=13, ranks=1, count=1, sequence=8):

@@ -52,6 +52,39 @@ def test_ranks_that_share_a_core_are_not_measured(measure):
         measure()
 
 
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """Reads the points of a working copy, which is the current folder."""
+    (tmp_path / ".course").mkdir()
+    (tmp_path / ".course" / "manifest.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    return lambda: measurements.read_file(tmp_path / measurements.FILE_NAME)
+
+
+@pytest.fixture
+def two_gpus(monkeypatch):
+    """A machine where up to two ranks can have a GPU each, as far as choosing goes."""
+    kind = lambda count: "cuda" if count <= 2 else "cpu"  # noqa: E731
+    monkeypatch.setattr(measured_utilization.ranks, "device_kind", kind)
+
+
+def test_ranks_with_links_are_on_the_cpu_and_need_a_core_each_where_there_are_gpus_too(two_gpus, monkeypatch):
+    monkeypatch.setattr(measured_utilization, "usable_cores", lambda: 1)
+    with pytest.raises(ValueError, match="count=2: expected at most 1 ranks, one for each core"):
+        measure_parts(CONFIG, batch=1, sequence=16, count=2, links=Links("400mbit"))
+
+
+@pytest.mark.parametrize(("count", "links", "device"), [
+    (1, None, "cuda"), (2, None, "cuda"), (3, None, "cpu"), (2, Links("400mbit"), "cpu")])  # fmt: skip
+def test_parts_say_where_their_ranks_ran(two_gpus, kept, monkeypatch, count, links, device):
+    monkeypatch.setattr(measured_utilization, "usable_cores", lambda: 3)
+    seconds = {name: 1.0 for name in ("step", "compute", "optimizer", "data", "beside", "wait")}
+    of_ranks = [({64: [1e9]}, [seconds])] * count
+    monkeypatch.setattr(measured_utilization.ranks, "run", lambda *given, **named: of_ranks)
+    shown(measure_parts(CONFIG, batch=1, sequence=16, count=count, links=links, repeats=1))
+    assert {point.device for point in kept()} == {device}
+
+
 @pytest.mark.parametrize("changes", [{"batch": 0}, {"sequence": 17}, {"repeats": 0}, {"count": 0}])
 def test_bad_arguments_are_refused(changes):
     with pytest.raises(ValueError, match="expected"):
@@ -75,27 +108,23 @@ CALM = MeasuredParts(PARTS, 1024.0, 0.1, 5, CONDITIONS, Links("400mbit"))
 BUSY = replace(CALM, spread=0.9)
 
 
-@pytest.fixture(autouse=True)
-def nothing_kept(monkeypatch):
-    monkeypatch.setattr(measurements, "_in_this_kernel", [])
-
-
 def overlapped(measured):
     return replace(measured, conditions=CONDITIONS | {"overlap": True})
 
 
-def test_own_parts_are_shown_and_kept_with_their_conditions():
+def test_own_parts_are_shown_and_kept_with_their_conditions(kept):
     assert shown(CALM) == (PARTS, "2 ranks, 400 Mbit/s links, buckets of 0.5 MiB, not overlapped",
                            "measured here", "")  # fmt: skip
     shown(overlapped(CALM))
-    kept = measurements.read("step-parts")
-    assert len(measurements.newest(kept)) == len(kept) == 16  # one setting does not take the other's place
-    assert len(measurements.read("step-parts", overlap=True, bucket_mb="0.5", ranks=2)) == 8
-    assert {point.repeats for point in kept} == {5} and {point.spread for point in kept} == {0.1}
+    points = kept()
+    assert len(measurements.newest(points)) == len(points) == 16  # no setting takes another's place
+    as_chosen = {"overlap": True, "bucket_mb": "0.5", "ranks": 2}.items()
+    assert sum(as_chosen <= point.conditions.items() for point in points) == 8
+    assert {(point.quantity, point.repeats, point.spread) for point in points} == {("step-parts", 5, 0.1)}
 
 
 @pytest.mark.parametrize("overlap", [False, True])
-def test_on_a_busy_machine_recorded_parts_of_the_same_setting_stand_in(overlap):
+def test_on_a_busy_machine_recorded_parts_of_the_same_setting_stand_in(kept, overlap):
     found = shown(overlapped(BUSY) if overlap else BUSY)
     recorded = {point.conditions["part"]: point.value for point in measurements.recorded("step-parts")
                 if point.conditions["overlap"] == overlap}  # fmt: skip
@@ -105,12 +134,13 @@ def test_on_a_busy_machine_recorded_parts_of_the_same_setting_stand_in(overlap):
     busy = "This machine was busy: repeats of the step differ by 90%. So these parts were recorded on "
     assert found.note.startswith(busy)
     assert found.setting.endswith("overlapped" if overlap else "not overlapped")
-    assert measurements.read("step-parts") == []
+    assert kept() == []
 
 
 @pytest.mark.parametrize("other", [
     replace(BUSY, conditions=CONDITIONS | {"ranks": 1}), replace(BUSY, links=None),
     replace(BUSY, conditions=CONDITIONS | {"bucket_mb": "25"}), replace(BUSY, links=Links("800mbit")),
+    replace(BUSY, device="cuda"),
 ])  # fmt: skip
 def test_of_another_setting_nothing_stands_in(other):
     found = shown(other)
