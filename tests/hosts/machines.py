@@ -32,6 +32,7 @@ from course_lib.ranks import network
 _CLONE_NEWUTS, _CLONE_NEWPID = 0x04000000, 0x20000000  # from <linux/sched.h>
 _SECONDS_TO_START = 30
 _SECONDS_TO_DIE = 20
+_SECONDS_TO_BE_ASKED = 120
 
 
 class Started:
@@ -64,6 +65,22 @@ class Started:
         for process in [first, *(first.children(recursive=True) if everyone else [])]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(number)
+
+    @contextlib.contextmanager
+    def held_until_it_is_asked_to_end(self, program: str) -> Iterator[None]:
+        """The last processes that run ``program``, the ranks, stand still until SIGTERM waits for them."""
+        held = [process for process in self._first().children(recursive=True)
+                if program in process.cmdline() and not process.children()]  # fmt: skip
+        assert held, f"{program} does not run\n{outputs([self])}"
+        try:
+            for process in held:
+                process.suspend()
+            yield
+            wait_until(lambda: all(map(_is_asked_to_end, held)), _SECONDS_TO_BE_ASKED, "SIGTERM", [self])
+        finally:
+            for process in held:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.resume()
 
     def kill(self) -> None:
         """End the command and all that it has started, at once."""
@@ -140,6 +157,15 @@ def machines(count: int, folder: Path, rate: str = "1gbit") -> Iterator[list[Mac
             machine.kill()
         holder.kill()
         holder.wait(_SECONDS_TO_DIE)
+
+
+def _is_asked_to_end(process: psutil.Process) -> bool:
+    """Whether SIGTERM was sent to it and has not come to it yet; or it has ended."""
+    with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError):
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        pending = int(status.partition("ShdPnd:")[2].split()[0], 16)
+        return bool(pending >> (signal.SIGTERM - 1) & 1)
+    return True
 
 
 def wait_until(

@@ -141,7 +141,7 @@ def assert_says_soon_what_is_lost(agent: Started, machine: Machine) -> int:
 
 @long
 def test_elastic_agents_go_on_alone_and_take_the_other_in_again(real_links, tmp_path):
-    run = Training(tmp_path, steps=400)
+    run = Training(tmp_path, steps=800)
     quick = {"RENDEZVOUS": "last_call_timeout=2,keep_alive_interval=1,keep_alive_max_attempt=3"}
     elastic = {"count": "1:2", "RESTARTS": "2", **quick}
     with machines(2, tmp_path, "100mbit") as (head, other):
@@ -150,10 +150,11 @@ def test_elastic_agents_go_on_alone_and_take_the_other_in_again(real_links, tmp_
         other.kill()
         assert_says_soon_what_is_lost(agents[0], head)
         run.wait_for_step(30)
-        agents[1:] = run.start([other], head, **elastic)
+        with agents[0].held_until_it_is_asked_to_end("course_lib.train"):  # else it may be done before
+            agents[1:] = run.start([other], head, **elastic)
         for agent in agents:
             assert agent.wait(SECONDS_TO_RUN) == 0, outputs(agents)
     places = re.findall(r"(\d) ranks? on (?:machine-0|2 machines)", agents[0].output)
     assert places == ["2", "1", "2"]
-    assert re.search(r"stopped after step \d+ of 400", agents[0].output)  # when the other came back
+    assert re.search(r"stopped after step \d+ of 800", agents[0].output)  # when the other came back
     run.assert_undisturbed()
