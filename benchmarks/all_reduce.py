@@ -10,6 +10,7 @@ ratio that misses its bar, and then the exit status is 1.
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import sys
 import time
@@ -122,4 +123,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     sys.exit(main())

@@ -8,6 +8,7 @@ busy machine makes all of them longer, so look at the load that is printed with 
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import tempfile
@@ -104,4 +105,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     sys.exit(main())

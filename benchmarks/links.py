@@ -7,6 +7,7 @@ Medians from one run.  The exit status is 1 if a ratio misses its bar.
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import sys
 import time
@@ -102,4 +103,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     sys.exit(main())

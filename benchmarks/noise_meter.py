@@ -12,6 +12,7 @@ longer, or the exit status is 1.
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import sys
 import time
@@ -83,4 +84,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     sys.exit(main())

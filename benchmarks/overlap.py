@@ -11,6 +11,7 @@ that can't be told, the exit status is 1.
 
 from __future__ import annotations
 
+import argparse
 import copy
 import statistics
 import sys
@@ -191,4 +192,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     sys.exit(main())

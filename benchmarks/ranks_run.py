@@ -7,6 +7,7 @@ Prints medians and ratios; the bars are those that the course holds itself to.
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import subprocess
 import sys
@@ -89,4 +90,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     sys.exit(main())

@@ -7,6 +7,7 @@ Medians and their ratio, from one run.  The exit status is 1 if a recorded step 
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import sys
 import time
@@ -79,4 +80,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     sys.exit(main())

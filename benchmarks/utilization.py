@@ -8,6 +8,7 @@ median.  The exit status is 1 if more than 5% are unexplained, with overlap or w
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import sys
 from datetime import UTC, datetime
@@ -47,4 +48,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     sys.exit(main())

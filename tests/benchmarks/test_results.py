@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import subprocess
 import sys
 
 import pytest
@@ -19,6 +20,8 @@ finally:
     sys.path.pop(0)
 
 TEXT = results.RESULTS.read_text(encoding="utf-8")
+SCRIPTS = [path.name for path in sorted((COURSE_ROOT / "benchmarks").glob("*.py"))
+           if '__name__ == "__main__"' in path.read_text(encoding="utf-8")]  # fmt: skip
 
 
 def test_a_row_is_held_to_its_bar():
@@ -70,3 +73,13 @@ def test_the_error_of_a_median_is_that_of_normal_samples():
         certainty.uncertainty([generator.gauss(1, 0.1) for _ in range(400)]) for _ in range(50)
     ]
     assert sum(errors) / 50 == pytest.approx(0.1 * 1.2533 / 20, rel=0.05)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_benchmark_asked_for_help_measures_nothing(script):
+    command = [sys.executable, COURSE_ROOT / "benchmarks" / script]
+    helped = subprocess.run([*command, "--help"], capture_output=True, text=True, timeout=120)
+    assert (helped.returncode, helped.stdout.split()[:2]) == (0, ["usage:", script])
+    refused = subprocess.run([*command, "--no-such-option"], capture_output=True, text=True, timeout=120)
+    assert refused.returncode == 2 and "--no-such-option" in refused.stderr
