@@ -7,12 +7,14 @@ import torch.distributed as dist
 _SIGNS = (
     "gloo/", "Timed out waiting", "connectFullMesh",
     "Connection closed by peer", "Connection reset by peer", "Broken pipe",
+    # NCCL's.  What else it raises may be a rank's own fault, such as two ranks on one GPU.
+    "remote process exited", "ncclRemoteError", "communicator was aborted",
 )  # fmt: skip
 
 
 def is_lost_rank(error: BaseException) -> bool:
     """Whether this is what gloo, NCCL and torchrun's store raise when another rank is gone or silent."""
-    if isinstance(error, dist.DistError):
+    if isinstance(error, dist.DistNetworkError | dist.DistStoreError):
         return True
     try:
         message = str(error)
