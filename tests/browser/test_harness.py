@@ -90,6 +90,7 @@ def test_an_ended_process_takes_its_children_along():
     assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process of its parent's end")
 def test_a_server_ends_with_a_test_run_that_is_killed(tmp_path):
     run = (

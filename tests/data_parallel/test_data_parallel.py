@@ -589,6 +589,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.long
 def test_it_runs_under_torchrun(tmp_path: Path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)

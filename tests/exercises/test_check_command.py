@@ -106,7 +106,8 @@ def test_an_answer_that_ends_the_kernel_is_named_at_once(masters):
     assert [part.status for part in result.parts] == ["not run"]
 
 
-@pytest.mark.parametrize("answer", ["\ud800", pytest.param("raise SystemExit", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("answer", ["\ud800", "raise SystemExit"])
 def test_an_answer_that_confuses_the_kernel_does_not_pass(masters, answer):
     result = result_of(masters, learners(masters, answer))
     assert not result.is_right

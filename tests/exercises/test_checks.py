@@ -245,6 +245,7 @@ def draw(size):
 PART = Part("double(x)", draw, world_sizes=(1, 2, 3))
 
 
+@pytest.mark.long
 def test_all_cases_of_a_world_size_are_one_run(monkeypatch):
     calls, call = [], launch.call
     monkeypatch.setattr(launch, "call", lambda *args, **more: calls.append(args[1]) or call(*args, **more))

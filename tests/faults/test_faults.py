@@ -37,6 +37,7 @@ def test_fault(scenario: Scenario, capsys):
     assert ranks.run(int, 2, device="cpu") == [0, 0]
 
 
+@pytest.mark.long
 def test_the_report_is_the_same_every_time(capsys):
     by_name = {scenario.name: scenario for scenario in SCENARIOS}
     # Ranks have met before one is killed: of one that leaves at once, others may not even have heard yet.

@@ -313,7 +313,7 @@ def _hanging(started):
     return request, left
 
 
-@pytest.mark.parametrize("how", ["interrupt", "kill"])
+@pytest.mark.parametrize("how", [pytest.param("interrupt", marks=pytest.mark.long), "kill"])
 def test_nothing_is_left_when_the_kernel_is_stopped(real_links, how, tmp_path):
     before = _interfaces()
     with kernel(COURSE_DEVICE="cpu", TMPDIR=str(tmp_path)) as started:
@@ -346,6 +346,7 @@ def without_rights(script, folder):
     pytest.skip("the user nobody may not read this installation")
 
 
+@pytest.mark.long
 def test_links_need_no_rights(real_links, tmp_path):
     script = "from course_lib import ranks\nfrom course_lib.links import Links\n"
     script += "import torch.distributed as dist\nprint(ranks.run(dist.get_rank, 3, links=Links(kind='real')))"

@@ -164,7 +164,9 @@ ranks.run(f, 2)
 """
 
 
-@pytest.mark.parametrize("how", ["restart", pytest.param("shutdown", marks=pytest.mark.long), "kill"])
+@pytest.mark.parametrize("how", [
+    pytest.param("restart", marks=pytest.mark.long), pytest.param("shutdown", marks=pytest.mark.long),
+    "kill"])
 def test_nothing_outlives_the_kernel(how, tmp_path):
     with kernel(COURSE_DEVICE="cpu", TMPDIR=str(tmp_path)) as started:
         started.run(START)

@@ -295,6 +295,7 @@ print(ranks.run(rank, 2, device="cpu"))
 """
 
 
+@pytest.mark.long
 def test_a_script_needs_no_main_guard(tmp_path):
     path = tmp_path / "script.py"
     path.write_text(SCRIPT)
@@ -321,6 +322,7 @@ def fresh(monkeypatch):
     assert not starter.folder.exists()
 
 
+@pytest.mark.long
 def test_fresh_processes(fresh, capsys):
     assert run(around, 2) == [([1, 0], [1, 2])] * 2
     assert capsys.readouterr().err == ""
