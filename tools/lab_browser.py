@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -91,8 +90,8 @@ def jupyter_server(root: Path, command: list[str] | None = None) -> Iterator[Ser
 
 
 def _end_with(parent: int) -> None:
-    """A killed test run ends no `with` block; a server that is asked to end takes its kernels with it."""
-    end_with_parent(signal.SIGTERM, parent)
+    """A killed test run ends no `with` block.  Kernels end by themselves when their server is gone."""
+    end_with_parent(parent=parent)
 
 
 def server_options() -> list[str]:
