@@ -49,6 +49,7 @@ def run_busy(lesson, folder):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)  # a lesson twice, on a machine that is busy with other tests
 @pytest.mark.parametrize("lesson", MEASURING, ids=lambda path: path.stem)
 def test_what_is_said_to_be_recorded_is(lesson, tmp_path):
     """A second run measures other times, and what is shown as recorded is the same."""
