@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from course_lib.arguments import number, whole_number
 from course_lib.noise_scale import Estimate, tradeoff
-from course_lib.palette import color_of
+from course_lib.palette import EXAMPLES_COLOR, color_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FONT_SIZE = 9  # points
 _GRAY = "#8A8A8A"
 _EDGE: Looks = {"markeredgecolor": "black", "markeredgewidth": 0.8}
-_GRADIENTS, _EXAMPLES = color_of("gradients"), "#767676"
+_GRADIENTS = color_of("gradients")
 _NOISE: Looks = {"facecolor": "white", "edgecolor": _GRADIENTS, "hatch": "xxx", "linewidth": 1}
 _LINE: Looks = {"color": "black", "lw": 1.2}
 _BATCH: Looks = {**_LINE, "ls": "--", "marker": "*", "ms": 14}  # the learner's
@@ -148,7 +148,7 @@ def _draw_over_batch(
 ) -> None:
     both = [tradeoff(size, critical_batch) for size in curve]
     names: tuple[tuple[str, Looks, str], ...] = (
-        ("steps", {"color": "black"}, "o"), ("examples", {"color": _EXAMPLES}, "s"),
+        ("steps", {"color": "black"}, "o"), ("examples", {"color": EXAMPLES_COLOR}, "s"),
     )  # fmt: skip
     for which, (name, looks, mark) in enumerate(names):
         axes.plot(curve, [each[which] for each in both], lw=2.4, label=name, **looks)

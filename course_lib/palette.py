@@ -15,6 +15,7 @@ COLORS = {
     "compute": "#58CBFF",
     "idle": "#E0E0E0",
 }
+EXAMPLES_COLOR = "#767676"  # of how many examples a training takes: no thing, so it has no color of the above
 IDLE_HATCH = "////"
 HATCH_COLOR = "#9A9A9A"
 

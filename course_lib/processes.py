@@ -55,17 +55,17 @@ def proportional_bytes(pid: int) -> int:
     return 0
 
 
-def end_with_parent(sign: signal.Signals = signal.SIGKILL, parent: int | None = None) -> None:
-    """Have the calling process sent ``sign`` when the thread that started it ends, however that happens.
+def end_with_parent(parent: int | None = None) -> None:
+    """Have the calling process killed when the thread that started it ends, however that happens.
 
-    ``parent``: the pid of who started it; where that one is gone already, ``sign`` is sent at once.
+    ``parent``: the pid of who started it; where that one is gone already, it is killed at once.
 
     On Linux; elsewhere nothing happens.  It holds for this process only, not for those that it starts.
     """
     if sys.platform == "linux":
-        prctl(_PR_SET_PDEATHSIG, sign)
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if parent is not None and os.getppid() != parent:
-            os.kill(os.getpid(), sign)
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def prctl(option: int, value: int) -> None:

@@ -80,18 +80,14 @@ def jupyter_server(root: Path, command: list[str] | None = None) -> Iterator[Ser
             process = subprocess.Popen(
                 [*command, *server_options()], env=os.environ | folders, cwd=root,
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-                preexec_fn=partial(_end_with, os.getpid()),
+                # A killed test run ends no `with` block.  Kernels end by themselves without their server.
+                preexec_fn=partial(end_with_parent, parent=os.getpid()),
             )  # fmt: skip
         try:
             info = wait_for_server(process, Path(folders["JUPYTER_RUNTIME_DIR"]), log)
             yield Server(info["url"], info["token"], Path(info["root_dir"]))
         finally:
             end_with_children(process)
-
-
-def _end_with(parent: int) -> None:
-    """A killed test run ends no `with` block.  Kernels end by themselves when their server is gone."""
-    end_with_parent(parent=parent)
 
 
 def server_options() -> list[str]:

@@ -26,7 +26,7 @@ from course_lib.explorers.widget import Explorer, Readout, selection, stops_with
 from course_lib.hardware import ACCELERATORS
 from course_lib.memory import model_state
 from course_lib.noise_scale import critical_batch_tokens, tradeoff
-from course_lib.palette import color_of
+from course_lib.palette import EXAMPLES_COLOR, color_of
 from course_lib.pictures import Looks, Picture
 from course_lib.transformer import CONFIGS
 
@@ -143,7 +143,7 @@ _CURVE = [_FEWEST_TOKENS * (_MOST_TOKENS / _FEWEST_TOKENS) ** (part / 150) for p
 _AT_ONCE_TICKS = {number: f"{number:,}" for number in (1, 10, 100, 1000)}
 _BYTE_TICKS = {10**power: size(10**power) for power in range(9, 14)}
 _STEPS: Looks = {"color": "black", "linewidth": 2}
-_EXAMPLES: Looks = {"color": "#767676", "linewidth": 2}
+_EXAMPLES: Looks = {"color": EXAMPLES_COLOR, "linewidth": 2}
 _CRITICAL: Looks = {"color": "black", "linewidth": 1.2, "linestyle": ":"}
 _HERE: Looks = {"color": "black", "linewidth": 1.2, "linestyle": "--"}
 _MARK: Looks = {"marker": "o", "markersize": 6, "color": "black", "linestyle": "none"}
